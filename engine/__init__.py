@@ -1,0 +1,1 @@
+"""CannScope's engine: traces, analyses and reports. Never imports Qt."""
