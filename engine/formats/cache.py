@@ -46,7 +46,7 @@ class TraceCache:
             os.utime(entry)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             logger.info("stored trace %s is not usable and is read again: %s", entry, error)
             return None
         return trace

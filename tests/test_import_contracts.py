@@ -1,0 +1,58 @@
+"""Every import contract is broken once on purpose, in a copy of the tree, and must be seen to fail."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.captures import REPOSITORY
+
+BREAKS = {
+    "The engine does not know the window": ("engine/core/units.py", "import profiler_gui.session"),
+    "Floors of the engine": ("engine/trace/trace.py", "import engine.analyses.steps"),
+    "Floors of the window": ("profiler_gui/session/__init__.py", "import profiler_gui.window"),
+    "The engine runs without Qt": ("engine/core/units.py", "import PySide6"),
+    "Panels do not import each other": ("profiler_gui/panels/memory.py", "import profiler_gui.panels.overview"),
+    "Readers do not import each other": ("engine/formats/kineto.py", "import engine.formats.chrome"),
+}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    root = tmp_path_factory.mktemp("tree")
+    for package in ("engine", "profiler_gui"):
+        shutil.copytree(REPOSITORY / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", root)
+    return root
+
+
+def lint(root: Path, contract: str) -> subprocess.CompletedProcess[str]:
+    program = (
+        "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports; "
+        "sys.exit(lint_imports(config_filename='pyproject.toml', no_cache=True))"
+    )
+    return subprocess.run(  # noqa: S603 - our own interpreter on our own text
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_the_tree_keeps_every_contract(tree):
+    result = lint(tree, "")
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("contract", BREAKS)
+def test_a_broken_contract_is_seen(tree, contract):
+    path, statement = BREAKS[contract]
+    source = (tree / path).read_text(encoding="utf-8")
+    try:
+        (tree / path).write_text(f"{source}\n{statement}  # noqa\n", encoding="utf-8")
+        result = lint(tree, contract)
+    finally:
+        (tree / path).write_text(source, encoding="utf-8")
+    assert result.returncode != 0
+    assert f"{contract} BROKEN" in result.stdout
