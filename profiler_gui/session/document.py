@@ -1,0 +1,48 @@
+"""What is open: a job with its analyses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
+    from engine.analyses.summary import JobSummary
+    from engine.trace import Job
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """One run.
+
+    Attributes:
+        paths: What the user opened.
+        label: A short name for headers and the title.
+        job: Its traces, memory-mapped.
+        summary: All analyses; None until they arrive (the timeline is usable before).
+        load_time_ns: From the request to the first usable timeline.
+    """
+
+    paths: tuple[Path, ...]
+    label: str
+    job: Job
+    summary: JobSummary | None
+    load_time_ns: int
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The global ranks, ascending."""
+        return tuple(entry.rank for entry in self.job.ranks)
+
+    @property
+    def event_count(self) -> int:
+        """Events of all ranks."""
+        return sum(len(entry.trace.events) for entry in self.job.ranks)
+
+
+def label_of(paths: tuple[Path, ...]) -> str:
+    """Returns what people would call the capture: the last folder or file name, and how many more were opened."""
+    first = paths[0].resolve()
+    name = first.parent.name if first.name == "ASCEND_PROFILER_OUTPUT" else first.name
+    name = name or str(first)
+    return name if len(paths) == 1 else f"{name} + {len(paths) - 1}"

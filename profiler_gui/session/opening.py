@@ -1,0 +1,98 @@
+"""Opening a capture: read and analysed in the worker, handed over through the cache on disk.
+
+The functions named ``…_in_worker`` run in the worker process. What they return is small; the columns cross as files
+that this process maps into memory.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from profiler_gui.session.document import Document, label_of
+
+if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
+    from engine.analyses.summary import JobSummary
+    from profiler_gui.session.worker import JobContext
+
+READING_SHARE = 0.7
+"""Part of the progress bar that reading takes, the rest are the analyses."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """What is to be opened, and where its columns are handed over.
+
+    Attributes:
+        paths: Files and directories.
+        cache_directory: Of both processes.
+        requested_at_ns: ``time.monotonic_ns()`` of the request; one clock for all processes of a machine.
+    """
+
+    paths: tuple[Path, ...]
+    cache_directory: Path
+    requested_at_ns: int
+
+
+def open_request(paths: tuple[Path, ...], cache_directory: Path) -> OpenRequest:
+    """Returns the request to open ``paths`` now."""
+    return OpenRequest(tuple(path.absolute() for path in paths), cache_directory, time.monotonic_ns())
+
+
+def cache_directory() -> Path:
+    """Returns the directory for traces already read: ``CANNSCOPE_CACHE``, the user's own, or a temporary one.
+
+    The temporary one is for places where the user's cannot be written.
+    """
+    named = os.environ.get("CANNSCOPE_CACHE")
+    directory = Path(named) if named else Path(platformdirs.user_cache_dir("cannscope", appauthor=False)) / "traces"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return directory
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="cannscope-"))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFinished:
+    """Says that the columns are in the cache."""
+
+
+def open_in_worker(context: JobContext, request: OpenRequest) -> JobSummary:
+    """Reads the job into the cache, says so, and returns the analyses. Raises as ``open_job`` does."""
+    from engine.analyses.summary import summarize
+    from engine.core.progress import part_of
+    from engine.formats import TraceCache, open_job
+    from engine.formats.readers import built_in_readers
+
+    job = open_job(
+        request.paths,
+        built_in_readers(),
+        cache=TraceCache(request.cache_directory),
+        progress=part_of(context.progress, 0.0, READING_SHARE),
+        cancel=context.cancel,
+    )
+    context.deliver(ReadFinished())
+    return summarize(job, part_of(context.progress, READING_SHARE, 1.0), context.cancel)
+
+
+def prepare_imports() -> None:
+    """Imports what opening needs; for a thread while the user looks for a file."""
+    import engine.analyses.summary
+    import engine.formats.readers  # noqa: F401
+
+
+def mapped_document(request: OpenRequest) -> Document:
+    """Returns the document of a job that the worker has just read, its columns mapped from the cache."""
+    from engine.formats import TraceCache, open_job
+    from engine.formats.readers import built_in_readers
+
+    job = open_job(request.paths, built_in_readers(), cache=TraceCache(request.cache_directory))
+    return Document(request.paths, label_of(request.paths), job, None, time.monotonic_ns() - request.requested_at_ns)
