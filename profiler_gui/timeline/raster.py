@@ -155,7 +155,7 @@ def _deposit_wide(filled: Any, weight: Any, color: Any, edge: Any, left: Any, ri
         _deposit(filled, weight, color, first, first + 1 - left, first + 1 - left, hue)
         if right - left >= EDGE_FROM_PX and first < width:
             edge[first] = 1
-    inner_from, inner_to = max(first + 1, 0), min(last, width)
+    inner_from, inner_to = max(first + 1, 0), min(max(last, 0), width)
     filled[inner_from:inner_to] = 1.0
     weight[inner_from:inner_to] = 1.0
     color[inner_from:inner_to] = hue
