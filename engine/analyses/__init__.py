@@ -1,0 +1,1 @@
+"""Trace → frozen result. Pure functions; nothing here reads files, prints or plots."""

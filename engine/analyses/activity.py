@@ -1,0 +1,137 @@
+"""What each event of a trace is for the device: computing, communication, memory copy, waiting, or nothing.
+
+Names decide what is communication, because every source tags it differently. This is the one place that knows.
+"""
+
+import re
+from enum import IntEnum
+
+import numpy as np
+
+from engine.analyses.communication_names import is_communication_name
+from engine.core.arrays import AnyArray, BoolArray, Int32Array, UInt8Array
+from engine.trace.intervals import Intervals, covered_ns, union
+from engine.trace.strings import ABSENT
+from engine.trace.trace import Trace
+from engine.trace.tracks import TrackKind
+
+
+class Activity(IntEnum):
+    """The device's kind of work in one event."""
+
+    NONE = 0
+    """Not a device task (host, annotation, the profiler's own overlap lanes, tasks inside a collective)."""
+    COMPUTING = 1
+    COMMUNICATION = 2
+    MEMORY = 3
+    """Copies and fills."""
+    SYNCHRONIZATION = 4
+    """Waits, event records, notifications: the stream is held, nothing is computed."""
+
+
+_UNDECIDED = 254
+"""A category nobody described: computing where the capture's kernel table lists the task."""
+_TRANSFER = 255
+"""HCCL's own words for copies on a stream: part of a collective while one runs, a copy otherwise."""
+
+_COMPUTING_CATEGORIES = frozenset(
+    (
+        *("ai_core", "ai_vector_core", "mix_aic", "mix_aiv", "ai_cpu", "dsa_sqe", "dvpp_sqe", "ffts_plus"),
+        *("kernel_aicore", "kernel_aivec", "kernel_aicpu", "kernel_mix_aic", "kernel_mix_aiv"),
+        *("kernel", "hpu_op", "mtia_ccp_events"),
+    )
+)
+"""Accelerator cores of Ascend's tables and Task Types, and what Kineto calls a kernel. DSA (random masks) computes."""
+_COMMUNICATION_CATEGORIES = frozenset(("hccl", "communication", "collective_comm"))
+_MEMORY_CATEGORIES = frozenset(
+    (
+        *("gpu_memcpy", "gpu_memset", "memcpy", "memset", "memcpy_async", "memset_async"),
+        *("memcpy_async_sqe", "pcie_dma_sqe", "sdma_sqe", "dma_sqe"),
+    )
+)
+_HCCL_TRANSFERS = frozenset(("sdma", "rdma", "rdmasend", "reduce", "reduce_inline", "reduce_async"))
+_SYNCHRONIZATION = re.compile(
+    r"^(?:cuda_sync|xpu_sync)$|^event[ _](?:record|wait|reset|sync)|^notify[ _](?:wait|record|reset)|^write[ _]value"
+    r"|^(?:stream|event|context|device)[ _]sync|^stream[ _]wait[ _]event|^capture_(?:record|wait)"
+)
+_NOT_WORK = re.compile(r"^profiling_(?:en|dis)able|^gpu_user_annotation$|^overhead$|^cuda_profiler_range$|^annotation$")
+_MEMORY_NAME = re.compile(r"^memcpy_async\b|^memset_async\b|^memcpy (?:dtod|dtoh|htod|ptop)|^memset \(")
+
+
+def activities(trace: Trace) -> UInt8Array:
+    """Returns the Activity of every event, uint8, shape (events,).
+
+    Decided once per distinct (track kind, category, name); only HCCL's transfers on device streams need the time:
+    those inside a collective belong to it and are NONE, so nothing is counted twice.
+    """
+    events = trace.events
+    result = np.zeros(len(events), dtype=np.uint8)
+    collective_rows = trace.events_of(TrackKind.COMMUNICATION_GROUP)
+    result[collective_rows] = Activity.COMMUNICATION
+    device_rows = trace.events_of(TrackKind.DEVICE_STREAM)
+    if len(device_rows) == 0:
+        return result
+    result[device_rows] = _by_category_and_name(trace, device_rows)
+    transfers = np.flatnonzero(result == _TRANSFER)
+    if len(transfers):
+        result[transfers] = np.where(_inside(trace, transfers, collective_rows), Activity.NONE, Activity.MEMORY)
+    undecided = np.flatnonzero(result == _UNDECIDED)
+    if len(undecided):
+        described = trace.kernel_row_of_event[undecided] != ABSENT
+        result[undecided] = np.where(described, Activity.COMPUTING, Activity.NONE)
+    return result
+
+
+def activity_intervals(trace: Trace, kinds: UInt8Array, activity: Activity) -> Intervals:
+    """Returns the union of the events whose entry in ``kinds`` (uint8, shape (events,)) is ``activity``."""
+    rows = np.flatnonzero(kinds == activity)
+    start_ns = trace.events.start_ns[rows]
+    return union(start_ns, start_ns + trace.events.duration_ns[rows])
+
+
+def _by_category_and_name(trace: Trace, rows: Int32Array) -> UInt8Array:
+    """Returns uint8 verdicts for rows on device streams, shape of ``rows``."""
+    categories = trace.events.category[rows] + 1
+    present = np.flatnonzero(np.bincount(categories, minlength=1))
+    position = np.zeros(int(present[-1]) + 1, dtype=np.int64)
+    position[present] = np.arange(len(present))
+    width = len(trace.strings) + 1
+    keys = position[categories] * width + trace.events.name[rows] + 1
+    seen = np.zeros(len(present) * width, dtype=np.bool_)
+    seen[keys] = True
+    verdicts = np.zeros(len(seen), dtype=np.uint8)
+    # One Python step per distinct pair of strings, not per event.
+    for key in np.flatnonzero(seen).tolist():
+        category, name = int(present[key // width]) - 1, key % width - 1
+        verdicts[key] = _verdict(trace.strings.text(category), trace.strings.text(name))
+    decided: UInt8Array = verdicts[keys]
+    return decided
+
+
+def _verdict(category: str, name: str) -> int:
+    """Returns the Activity (or _TRANSFER, _UNDECIDED) of a task on a device stream."""
+    kind, word = category.strip().casefold(), name.strip().casefold()
+    if _NOT_WORK.match(kind) or _NOT_WORK.match(word):
+        return Activity.NONE
+    if kind in _MEMORY_CATEGORIES:
+        return Activity.MEMORY
+    if kind not in _COMPUTING_CATEGORIES and (_SYNCHRONIZATION.match(kind) or _SYNCHRONIZATION.match(word)):
+        return Activity.SYNCHRONIZATION
+    if kind in _COMMUNICATION_CATEGORIES or is_communication_name(name):
+        return Activity.COMMUNICATION
+    if kind in _COMPUTING_CATEGORIES:
+        return Activity.COMPUTING
+    if kind in _HCCL_TRANSFERS:
+        return _TRANSFER
+    if _MEMORY_NAME.match(word):
+        return Activity.MEMORY
+    return Activity.COMPUTING if kind in ("", "n/a") else _UNDECIDED
+
+
+def _inside(trace: Trace, rows: AnyArray, collective_rows: Int32Array) -> BoolArray:
+    """Returns which rows lie wholly inside the union of the collectives, bool, shape of ``rows``."""
+    start_ns, end_ns = trace.events.start_ns, trace.events.end_ns
+    collectives = union(start_ns[collective_rows], end_ns[collective_rows])
+    covered = covered_ns(collectives, start_ns[rows], end_ns[rows])
+    inside: BoolArray = covered == trace.events.duration_ns[rows]
+    return inside
