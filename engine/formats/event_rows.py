@@ -1,0 +1,289 @@
+"""Event rows of one stretch of a ``traceEvents`` array, filled by a compiled loop that holds no lock."""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
+from engine.formats.byte_table import intern_span
+from engine.formats.event_scanner import (
+    BIND,
+    CATEGORY,
+    DUR,
+    FIELD_COUNT,
+    ID,
+    NAME,
+    PHASE,
+    PROCESS,
+    TASK,
+    THREAD,
+    TS,
+    correlation_of,
+    find_array_end,
+    find_event,
+    parse_event,
+    stream_of,
+)
+from engine.formats.json_scanning import ABSENT_TIME_NS, ODD_NUMBER, TRUNCATED, parse_us, skip_blanks, skip_value
+
+# Rows of the int64 and int32 column blocks.
+START_NS, DURATION_NS, CORRELATION_ID, STREAM_NUMBER, OFFSET, LENGTH = range(6)
+NAME_ID, CATEGORY_ID, PROCESS_ID, THREAD_ID, TASK_ID, FLOW_ID = range(6)
+
+# What a stretch reports beside its rows.
+(
+    POSITION,
+    REASON,
+    ROWS,
+    NAMES,
+    WORDS,
+    FLOWS,
+    ODD,
+    BROKEN,
+    FIRST_BROKEN,
+    NEGATIVE,
+    FIRST_NEGATIVE,
+    FOREIGN,
+    COMMA_LAST,
+) = range(13)
+_REPORT_SIZE = 13
+REACHED_STOP, ARRAY_END, TEXT_END, CUT, FULL = range(5)
+
+MAX_ODD = 4096
+_COMMA, _OPEN_OBJECT, _CLOSE_ARRAY = ord(","), ord("{"), ord("]")
+_LETTER_E = ord("e")
+
+
+@dataclass(frozen=True, slots=True)
+class RowBuffers:
+    """What one stretch is scanned into; the report says how much of it is filled.
+
+    Attributes:
+        phases: uint8, shape (capacity,): the letter of ``ph``, 0 where absent.
+        enclosing: bool, shape (capacity,): ``"bp": "e"``.
+        wide: int64, shape (6, capacity).
+        narrow: int32, shape (6, capacity), numbers into the three span tables.
+        names: int64, shape (capacity, 3): spans of distinct names.
+        words: int64, shape (4 capacity, 3): spans of distinct categories, pids, tids and task types.
+        flows: int64, shape (capacity, 3): spans of distinct ids.
+        odd: int64, shape (MAX_ODD, 4): row, field, start, end of numbers in an unusual form.
+        report: int64, shape (13,).
+    """
+
+    phases: UInt8Array
+    enclosing: BoolArray
+    wide: Int64Array
+    narrow: Int32Array
+    names: Int64Array
+    words: Int64Array
+    flows: Int64Array
+    odd: Int64Array
+    report: Int64Array
+
+
+def scan_stretch(text: UInt8Array, begin: int, stop: int, capacity: int) -> RowBuffers:
+    """Scans the objects that begin in ``text[begin:stop]``; objects may end behind ``stop``.
+
+    The report's REASON says why it ended at POSITION: REACHED_STOP, ARRAY_END (at ``]``), TEXT_END (no ``]``), CUT
+    (inside an object that the file does not finish) or FULL (go on from there).
+    """
+    rows = RowBuffers(
+        np.zeros(capacity, dtype=np.uint8),
+        np.zeros(capacity, dtype=np.bool_),
+        np.empty((6, capacity), dtype=np.int64),
+        np.empty((6, capacity), dtype=np.int32),
+        np.empty((capacity, 3), dtype=np.int64),
+        np.empty((4 * capacity, 3), dtype=np.int64),
+        np.empty((capacity, 3), dtype=np.int64),
+        np.empty((MAX_ODD, 4), dtype=np.int64),
+        np.zeros(_REPORT_SIZE, dtype=np.int64),
+    )
+    _scan(
+        text,
+        begin,
+        stop,
+        (rows.phases, rows.enclosing, rows.wide, rows.narrow),
+        (rows.names, rows.words, rows.flows),
+        tuple(_slots(size) for size in (capacity, 4 * capacity, capacity)),
+        rows.odd,
+        rows.report,
+    )
+    return rows
+
+
+def _slots(entries: int) -> Int32Array:
+    return np.full(1 << (2 * entries).bit_length(), -1, dtype=np.int32)
+
+
+@numba.njit(nogil=True, cache=True)
+def _scan(
+    text: UInt8Array,
+    position: int,
+    stop: int,
+    columns: tuple[AnyArray, ...],
+    entries: tuple[AnyArray, ...],
+    slots: tuple[AnyArray, ...],
+    odd: Int64Array,
+    report: Int64Array,
+) -> None:
+    end = len(text)
+    fields = np.empty(2 * FIELD_COUNT, dtype=np.int64)
+    capacity = len(columns[0])
+    comma_last = False
+    reason = REACHED_STOP
+    while True:
+        position = skip_blanks(text, position, end)
+        while position < end and text[position] == _COMMA:
+            comma_last = True
+            position = skip_blanks(text, position + 1, end)
+        if position >= end:
+            reason = TEXT_END
+            break
+        if text[position] == _CLOSE_ARRAY:
+            reason = ARRAY_END
+            break
+        if position >= stop:
+            break
+        if report[ROWS] >= capacity or report[ODD] + 2 > MAX_ODD:
+            reason = FULL
+            break
+        comma_last = False
+        after = _one(text, position, end, fields, columns, entries, slots, odd, report)
+        if after < 0:
+            reason = _resume(text, position, end, after, report)
+            position = report[POSITION]
+            if reason == CUT:
+                break
+            continue
+        position = after
+    report[POSITION] = position
+    report[REASON] = reason
+    report[COMMA_LAST] = comma_last
+
+
+@numba.njit(nogil=True, cache=True)
+def _one(
+    text: UInt8Array,
+    position: int,
+    end: int,
+    fields: Int64Array,
+    columns: tuple[AnyArray, ...],
+    entries: tuple[AnyArray, ...],
+    slots: tuple[AnyArray, ...],
+    odd: Int64Array,
+    report: Int64Array,
+) -> int:
+    """Passes one element of the array and stores it if it is an object; returns the position after it."""
+    if text[position] != _OPEN_OBJECT:
+        after = skip_value(text, position, end)
+        if after >= 0:
+            report[FOREIGN] += 1
+        return after
+    after = parse_event(text, position, end, fields)
+    if after >= 0:
+        row = report[ROWS]
+        wide = columns[2]
+        wide[OFFSET, row] = position
+        wide[LENGTH, row] = after - position
+        _store(text, row, fields, columns, odd, report)
+        _number(text, row, fields, columns[3], entries, slots, report)
+        report[ROWS] = row + 1
+    return after
+
+
+@numba.njit(nogil=True, cache=True)
+def _resume(text: UInt8Array, position: int, end: int, failure: int, report: Int64Array) -> int:
+    """Finds where reading goes on after a broken object, counting it; CUT where the file simply ends inside it."""
+    following = find_event(text, position + 1, end)
+    if following == end and failure != TRUNCATED:
+        following = find_array_end(text, position, end)
+    if following == end and failure == TRUNCATED:
+        report[POSITION] = position
+        return CUT
+    if report[BROKEN] == 0:
+        report[FIRST_BROKEN] = position
+    report[BROKEN] += 1
+    report[POSITION] = following
+    return REACHED_STOP
+
+
+@numba.njit(nogil=True, cache=True)
+def _store(
+    text: UInt8Array,
+    row: int,
+    fields: Int64Array,
+    columns: tuple[AnyArray, ...],
+    odd: Int64Array,
+    report: Int64Array,
+) -> None:
+    phases, enclosing, wide, _ = columns
+    start = fields[2 * PHASE]
+    phases[row] = text[start] if start >= 0 and fields[2 * PHASE + 1] == start + 1 else 0
+    start = fields[2 * BIND]
+    enclosing[row] = start >= 0 and text[start] == _LETTER_E
+    wide[START_NS, row] = _time(text, fields, TS, row, odd, report)
+    duration_ns = _time(text, fields, DUR, row, odd, report)
+    if duration_ns == ABSENT_TIME_NS:
+        duration_ns = -1
+    elif duration_ns < 0:
+        if report[NEGATIVE] == 0:
+            report[FIRST_NEGATIVE] = wide[OFFSET, row]
+        report[NEGATIVE] += 1
+        duration_ns = 0
+    wide[DURATION_NS, row] = duration_ns
+    wide[CORRELATION_ID, row] = correlation_of(text, fields)
+    wide[STREAM_NUMBER, row] = stream_of(text, fields)
+
+
+@numba.njit(nogil=True, cache=True)
+def _number(
+    text: UInt8Array,
+    row: int,
+    fields: Int64Array,
+    narrow: Int32Array,
+    entries: tuple[AnyArray, ...],
+    slots: tuple[AnyArray, ...],
+    report: Int64Array,
+) -> None:
+    narrow[NAME_ID, row] = _numbered(text, fields, NAME, slots[0], entries[0], report, NAMES)
+    narrow[CATEGORY_ID, row] = _numbered(text, fields, CATEGORY, slots[1], entries[1], report, WORDS)
+    narrow[PROCESS_ID, row] = _numbered(text, fields, PROCESS, slots[1], entries[1], report, WORDS)
+    narrow[THREAD_ID, row] = _numbered(text, fields, THREAD, slots[1], entries[1], report, WORDS)
+    narrow[TASK_ID, row] = _numbered(text, fields, TASK, slots[1], entries[1], report, WORDS)
+    narrow[FLOW_ID, row] = _numbered(text, fields, ID, slots[2], entries[2], report, FLOWS)
+
+
+@numba.njit(nogil=True, cache=True)
+def _numbered(
+    text: UInt8Array,
+    fields: Int64Array,
+    field: int,
+    slots: Int32Array,
+    entries: Int64Array,
+    report: Int64Array,
+    counter: int,
+) -> int:
+    start = fields[2 * field]
+    if start < 0:
+        return -1
+    number = intern_span(text, start, fields[2 * field + 1], slots, entries, report[counter])
+    if number == report[counter]:
+        report[counter] = number + 1
+    return number
+
+
+@numba.njit(nogil=True, cache=True)
+def _time(text: UInt8Array, fields: Int64Array, field: int, row: int, odd: Int64Array, report: Int64Array) -> int:
+    """Returns the ns of a ts or dur; one in an unusual form is listed in ``odd`` and absent for now."""
+    start = fields[2 * field]
+    if start < 0:
+        return ABSENT_TIME_NS
+    ns = parse_us(text, start, fields[2 * field + 1])
+    if ns != ODD_NUMBER:
+        return ns
+    index = report[ODD]
+    odd[index, 0], odd[index, 1] = row, field
+    odd[index, 2], odd[index, 3] = start, fields[2 * field + 1]
+    report[ODD] = index + 1
+    return ABSENT_TIME_NS
