@@ -1,4 +1,4 @@
-"""Every text a user sees goes through ``tr``. English stands in the source, other languages in JSON beside this file."""
+"""Every text a user sees goes through ``tr``: English in the source, other languages in JSON beside this file."""
 
 import json
 import logging
@@ -31,9 +31,11 @@ class CatalogueTranslator(QTranslator):
         self._catalogue = catalogue
 
     def isEmpty(self) -> bool:
+        """Qt: whether there is nothing to translate with."""
         return not self._catalogue
 
-    def translate(self, context: str, text: str, disambiguation: str | None = None, n: int = -1) -> str:  # noqa: ARG002
+    def translate(self, context: str, text: str, disambiguation: str | None = None, n: int = -1) -> str:
+        """Qt: the translation, or "" for the source text."""
         return self._catalogue.get(text, "") if context == CONTEXT else ""
 
 
