@@ -1,0 +1,248 @@
+"""Collectives: payload, waiting and transfer, the late rank, and what could be hidden."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from engine.analyses.activity import Activity, activities, activity_intervals
+from engine.analyses.collective_matching import Matching, Place, match_collectives, start_ns
+from engine.analyses.collective_rows import CollectiveRows, collective_rows
+from engine.analyses.collectives import Arrival, Collective, LinkStatistic, SlowRank
+from engine.analyses.hiding import with_hideable
+from engine.analyses.pipeline_stages import pipeline_stages
+from engine.analyses.slow_ranks import slow_ranks
+from engine.analyses.steps import Step, steps
+from engine.core.arrays import Int64Array
+from engine.core.units import NS_PER_S
+from engine.trace.diagnostics import Diagnostic
+from engine.trace.intervals import EMPTY, Intervals, covered_ns, difference, union
+from engine.trace.job import Job
+from engine.trace.trace import Trace
+
+__all__ = [
+    "Arrival",
+    "Collective",
+    "JobCommunication",
+    "LinkStatistic",
+    "SlowRank",
+    "communication",
+    "split_waiting",
+    "step_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JobCommunication:
+    """Collectives of every rank by start, links of every rank, and who was late.
+
+    Attributes:
+        collectives: Rank → its collectives.
+        links: Rank → its links, the most bytes first.
+        slow_ranks: The most expensive first.
+        stages: Rank → pipeline stage from 0; empty where the captures name no pipeline groups.
+        diagnostics: What could not be paired.
+    """
+
+    collectives: Mapping[int, tuple[Collective, ...]]
+    links: Mapping[int, tuple[LinkStatistic, ...]]
+    slow_ranks: tuple[SlowRank, ...]
+    stages: Mapping[int, int] = field(default_factory=dict)
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def communication(job: Job, steps_of_rank: Mapping[int, tuple[Step, ...]] | None = None) -> JobCommunication:
+    """Returns the communication of a job; waiting and transfer are split where all members are open.
+
+    A collective moves data only after its last member arrived: what every other member spends before that is
+    waiting, the rest is transfer. Members are compared on the job's clock, so ranks whose clocks are not related
+    stay unsplit, and a wait below the rounding of the starts counts as 0.
+
+    Args:
+        job: The ranks.
+        steps_of_rank: Steps of every rank where the caller has them already.
+    """
+    known_steps = steps_of_rank or {entry.rank: steps(entry.trace) for entry in job.ranks}
+    work = {entry.rank: _RankWork.of(entry.trace) for entry in job.ranks}
+    rows = {rank: part.rows for rank, part in work.items()}
+    matching = match_collectives(job, rows)
+    meetings = {place: meeting for match in matching.complete for place, meeting in _meetings(job, rows, match)}
+    collectives = {
+        rank: with_hideable(_collectives(rank, part, known_steps[rank], matching, meetings), known_steps[rank])
+        for rank, part in work.items()
+    }
+    return JobCommunication(
+        collectives=collectives,
+        links={entry.rank: _links(entry.trace) for entry in job.ranks},
+        slow_ranks=slow_ranks(job, collectives, {rank: part.computing for rank, part in work.items()}),
+        stages=pipeline_stages(job),
+        diagnostics=matching.diagnostics,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RankWork:
+    """What the analysis needs of one trace."""
+
+    rows: CollectiveRows
+    computing: Intervals | None
+
+    @staticmethod
+    def of(trace: Trace) -> "_RankWork":
+        kinds = activities(trace)
+        computes = bool(np.any(kinds == Activity.COMPUTING))
+        computing = activity_intervals(trace, kinds, Activity.COMPUTING) if computes else None
+        return _RankWork(collective_rows(trace, kinds), computing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """One member's view of a complete collective."""
+
+    wait_ns: int
+    late_rank: int | None
+    members: tuple[Arrival, ...]
+
+
+def _meetings(
+    job: Job, rows: Mapping[int, CollectiveRows], match: tuple[Place, ...]
+) -> Iterator[tuple[Place, _Meeting]]:
+    """Yields every member's place and its view."""
+    arrivals = sorted(
+        (_arrival(job, rows, place) for place in match), key=lambda arrival: (arrival.start_ns, arrival.rank)
+    )
+    error_ns = max(rows[rank].rounding_ns for rank, _ in match)
+    last = arrivals[-1]
+    late_rank = last.rank if last.start_ns - arrivals[0].start_ns > error_ns else None
+    for place in match:
+        own_start_ns = start_ns(job, rows, place)
+        elapsed_ns = int(rows[place[0]].table.elapsed_ns[place[1]])
+        wait_ns = min(last.start_ns - own_start_ns, elapsed_ns)
+        yield place, _Meeting(wait_ns if wait_ns > error_ns else 0, late_rank, tuple(arrivals))
+
+
+def _collectives(
+    rank: int,
+    work: _RankWork,
+    rank_steps: tuple[Step, ...],
+    matching: Matching,
+    meetings: Mapping[Place, _Meeting],
+) -> tuple[Collective, ...]:
+    """Returns the collectives of one rank by start. A loop over collectives: each becomes an object."""
+    rows, table = work.rows, work.rows.table
+    computing = work.computing or EMPTY
+    waits_ns = np.array([meetings[rank, row].wait_ns if (rank, row) in meetings else 0 for row in range(len(rows))])
+    transfer_start_ns = table.start_ns + waits_ns.astype(np.int64)
+    end_ns = table.start_ns + table.elapsed_ns
+    exposed_wait_ns = waits_ns - covered_ns(computing, table.start_ns, transfer_start_ns)
+    exposed_ns = table.elapsed_ns - covered_ns(computing, table.start_ns, end_ns)
+    collectives = []
+    for row in range(len(rows)):
+        meeting = meetings.get((rank, row))
+        transit_ns = _known(table.vendor_transit_ns, row)
+        transfer_ns = int(table.elapsed_ns[row] - waits_ns[row]) if meeting else None
+        size_bytes = _known(table.bytes, row)
+        collectives.append(
+            Collective(
+                name=rows.name[row],
+                group=rows.group[row],
+                group_name=matching.group_names.get((rank, row), ""),
+                event=int(table.event[row]),
+                start_ns=int(table.start_ns[row]),
+                elapsed_ns=int(table.elapsed_ns[row]),
+                bytes=size_bytes,
+                wait_ns=meeting.wait_ns if meeting else None,
+                transfer_ns=transfer_ns,
+                exposed_ns=int(exposed_ns[row]),
+                exposed_wait_ns=int(exposed_wait_ns[row]) if meeting else None,
+                hideable_ns=None,
+                late_rank=meeting.late_rank if meeting else None,
+                members=meeting.members if meeting else (),
+                missing_ranks=matching.missing.get((rank, row), ()),
+                vendor_transit_ns=transit_ns,
+                vendor_wait_ns=_known(table.vendor_wait_ns, row),
+                vendor_idle_ns=_known(table.vendor_idle_ns, row),
+                bandwidth_bytes_per_s=_bandwidth(size_bytes, transit_ns if transfer_ns is None else transfer_ns),
+                step=_step_number(int(table.start_ns[row]), int(table.step[row]), rank_steps),
+            )
+        )
+    return tuple(collectives)
+
+
+def _arrival(job: Job, rows: Mapping[int, CollectiveRows], place: Place) -> Arrival:
+    arrived_ns = start_ns(job, rows, place)
+    return Arrival(place[0], arrived_ns, arrived_ns + int(rows[place[0]].table.elapsed_ns[place[1]]))
+
+
+def _known(column: Int64Array, row: int) -> int | None:
+    value = int(column[row])
+    return value if value >= 0 else None
+
+
+def _bandwidth(size_bytes: int | None, duration_ns: int | None) -> float | None:
+    if not size_bytes or not duration_ns:
+        return None
+    return size_bytes * NS_PER_S / duration_ns
+
+
+def _step_number(moment_ns: int, recorded: int, rank_steps: tuple[Step, ...]) -> int | None:
+    if recorded >= 0:
+        return recorded
+    return next((step.step for step in rank_steps if step.range.start_ns <= moment_ns < step.range.end_ns), None)
+
+
+def step_of(collective: Collective, rank_steps: tuple[Step, ...]) -> int | None:
+    """Returns the position of the step the collective starts in (else of the step whose number it carries)."""
+    for position, step in enumerate(rank_steps):
+        if step.range.start_ns <= collective.start_ns < step.range.end_ns:
+            return position
+    numbers = [step.step for step in rank_steps]
+    return numbers.index(collective.step) if collective.step is not None and collective.step in numbers else None
+
+
+def _links(trace: Trace) -> tuple[LinkStatistic, ...]:
+    """Returns the sums per kind of link, the most bytes first; links that moved nothing are left out."""
+    links = trace.links
+    statistics = []
+    for link in np.unique(links.link).tolist():
+        rows = links.link == link
+        size_bytes = links.bytes[rows]
+        if size_bytes.sum() == 0:
+            continue
+        ratios = links.large_packet_ratio[rows]
+        weights = np.where(np.isnan(ratios), 0, size_bytes)
+        ratio = float(np.average(np.nan_to_num(ratios), weights=weights)) if weights.sum() > 0 else None
+        transit_ns = int(links.transit_ns[rows].sum())
+        statistics.append(LinkStatistic(trace.strings.text(link), int(size_bytes.sum()), transit_ns, ratio))
+    return tuple(sorted(statistics, key=lambda item: (-item.bytes, item.link)))
+
+
+def split_waiting(steps: tuple[Step, ...], collectives: tuple[Collective, ...]) -> tuple[Step, ...]:
+    """Returns the steps of one rank with ``wait_ns`` and ``transfer_ns`` filled where every collective is split.
+
+    Both are unions: where collectives overlap each other, a moment in which one transfers counts as transfer. They
+    add up to the step's communication exactly.
+    """
+    by_position: dict[int, list[Collective]] = {}
+    for collective in collectives:
+        position = step_of(collective, steps)
+        if position is not None:
+            by_position.setdefault(position, []).append(collective)
+    return tuple(_split_step(step, by_position.get(position, [])) for position, step in enumerate(steps))
+
+
+def _split_step(step: Step, collectives: list[Collective]) -> Step:
+    if any(collective.wait_ns is None for collective in collectives):
+        return step
+    if not collectives:
+        return replace(step, wait_ns=0.0, transfer_ns=0.0) if step.communication_ns == 0 else step
+    start = np.array([collective.start_ns for collective in collectives], dtype=np.int64)
+    wait = np.array([collective.wait_ns for collective in collectives], dtype=np.int64)
+    end = start + np.array([collective.elapsed_ns for collective in collectives], dtype=np.int64)
+    transferring = union(start + wait, end)
+    wait_ns = float(difference(union(start, start + wait), transferring).total_ns)
+    whole_ns = step.communication_ns
+    if whole_ns is None:
+        return replace(step, wait_ns=wait_ns, transfer_ns=float(transferring.total_ns))
+    wait_ns = min(wait_ns, whole_ns)
+    return replace(step, wait_ns=wait_ns, transfer_ns=whole_ns - wait_ns)

@@ -1,0 +1,282 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.analyses.collective_rows import operation_of
+from engine.analyses.communication import JobCommunication, communication, split_waiting
+from engine.analyses.steps import Step
+from engine.trace.job import Job, align
+from engine.trace.tables import CollectiveTable, LinkTable
+from engine.trace.trace import ParallelGroup, TimeRange, Trace
+from tests.support.trace_text import US, trace_from_text
+
+FIRST = "hcom_allReduce__612_4_1"
+
+
+def one_step(trace: Trace, **values: float | None) -> tuple[Step, ...]:
+    empty = dict.fromkeys(
+        (
+            "computing_ns",
+            "communication_ns",
+            "communication_not_overlapped_ns",
+            "overlapped_ns",
+            "free_ns",
+            "stage_ns",
+            "bubble_ns",
+            "preparing_ns",
+        )
+    )
+    return (Step(step=None, range=trace.time_range, **{**empty, **values}),)
+
+
+def job_of(*pictures: str, world_size: int | None = None, names: dict[str, str] | None = None, **metadata) -> Job:
+    traces = []
+    for rank, picture in enumerate(pictures):
+        trace = trace_from_text(picture, names or {"R": FIRST}, rank=rank)
+        # Pictures begin at their first event; the column of that event is the rank's place on the common clock.
+        body = picture.strip().splitlines()
+        lead = min(len(line.partition("| ")[2]) - len(line.partition("| ")[2].lstrip(".")) for line in body)
+        changes = {"epoch_ns": 10**18 + lead * US, "world_size": world_size or len(pictures), **metadata}
+        traces.append(replace(trace, metadata=replace(trace.metadata, **changes)))
+    return align("pictures", traces)
+
+
+def analysed(job: Job, **values: float | None) -> JobCommunication:
+    return communication(job, {entry.rank: one_step(entry.trace, **values) for entry in job.ranks})
+
+
+def test_a_member_waits_until_the_last_one_arrives_and_transfers_after_that():
+    result = analysed(job_of("comm 612 | RRRRRRRR |", "comm 612 | .....RRR |"))
+    early, late = result.collectives[0][0], result.collectives[1][0]
+    assert (early.wait_ns, early.transfer_ns, early.late_rank) == (5 * US, 3 * US, 1)
+    assert (late.wait_ns, late.transfer_ns, late.late_rank) == (0, 3 * US, 1)
+    assert [arrival.rank for arrival in early.members] == [0, 1]
+    assert early.missing_ranks == ()
+
+
+def test_a_collective_stays_whole_while_a_member_is_missing():
+    result = analysed(job_of("comm 612 | RRRRRRRR |", "comm 612 | .....RRR |", world_size=8))
+    collective = result.collectives[0][0]
+    assert (collective.wait_ns, collective.transfer_ns, collective.hideable_ns) == (None, None, None)
+    assert collective.elapsed_ns == 8 * US
+    assert collective.missing_ranks == (2, 3, 4, 5, 6, 7)
+    assert result.slow_ranks == ()
+
+
+def test_the_members_of_a_named_group_are_those_of_the_metadata():
+    groups = (ParallelGroup("612", "dp_cp", (0, 1)), ParallelGroup("9", "pp", (0, 2)))
+    result = analysed(
+        job_of("comm 612 | RRRR |", "comm 612 | ..RR |", world_size=4, parallel_groups=groups), computing_ns=0.0
+    )
+    collective = result.collectives[0][0]
+    assert (collective.group_name, collective.wait_ns) == ("dp_cp", 2 * US)
+
+
+def test_a_group_that_may_have_unopened_members_stays_unsplit():
+    groups = (ParallelGroup("a", "dp", (0, 1)), ParallelGroup("b", "default_group", (0, 1, 2, 3)))
+    result = analysed(job_of("comm 612 | RRRR |", "comm 612 | ..RR |", world_size=4, parallel_groups=groups))
+    collective = result.collectives[0][0]
+    assert collective.wait_ns is None
+    assert collective.missing_ranks == (2, 3)
+    assert collective.group_name == "default_group or dp" or collective.group_name == "dp or default_group"
+
+
+def test_ranks_on_unrelated_clocks_stay_unsplit():
+    job = job_of("comm 612 | RRRR |", "comm 612 | ..RR |", epoch_ns=None)
+    assert analysed(job).collectives[0][0].wait_ns is None
+
+
+def test_numbered_names_pair_although_one_capture_began_earlier():
+    names = {"A": "hcom_allReduce__612_3_1", "B": "hcom_allReduce__612_4_1"}
+    result = analysed(job_of("comm 612 | AAA..BBBB |", "comm 612 | .......BB |", names=names))
+    first, second = result.collectives[0]
+    assert first.wait_ns is None
+    assert (second.wait_ns, second.late_rank) == (2 * US, 1)
+    assert [item.code for item in result.diagnostics] == ["unpaired-collectives"]
+
+
+def test_unnumbered_kernels_pair_by_order_in_their_kind():
+    names = {"A": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "G": "ncclKernel_AllGather_RING_LL_Sum_int8_t(...)"}
+    result = analysed(job_of("gpu 7 | AAAA.AAAA.GG |", "gpu 7 | ..AA.AAAA.GG |", names=names))
+    assert [item.wait_ns for item in result.collectives[0]] == [2 * US, 0, 0]
+    assert [item.late_rank for item in result.collectives[0]] == [1, None, None]
+
+
+def test_kernels_whose_counts_differ_stay_unsplit_and_are_counted():
+    names = {"A": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"}
+    result = analysed(job_of("gpu 7 | AAAA.AAAA |", "gpu 7 | ..AA |", names=names))
+    assert [item.wait_ns for item in result.collectives[0]] == [None, None]
+    assert [(item.code, item.count) for item in result.diagnostics] == [("unpaired-collectives", 3)]
+
+
+def test_a_member_that_left_before_the_last_arrived_proves_the_pairing_wrong():
+    names = {"A": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"}
+    result = analysed(job_of("gpu 7 | AAAA |", f"gpu 7 | {'.' * 500}AAAA |", names=names))
+    assert result.collectives[0][0].wait_ns is None
+
+
+def test_groups_unnamed_by_the_capture_are_told_apart_by_what_contradicts():
+    names = {"A": "gloo:all_reduce"}
+    groups = (ParallelGroup("1", "", (0, 1)), ParallelGroup("2", "", (2, 3)))
+    later = "." * 300
+    result = analysed(
+        job_of(
+            "host 1 | AAAA |",
+            "host 1 | ..AA |",
+            f"host 1 | {later}AAAA |",
+            f"host 1 | {later}.AAA |",
+            names=names,
+            parallel_groups=groups,
+        )
+    )
+    assert [result.collectives[rank][0].wait_ns for rank in range(4)] == [2 * US, 0, 1 * US, 0]
+    assert [result.collectives[rank][0].late_rank for rank in range(4)] == [1, 1, 3, 3]
+
+
+def test_a_send_meets_its_receive():
+    result = analysed(job_of("host 1 | AAAA |", "host 1 | ...B |", names={"A": "gloo:send", "B": "gloo:recv"}))
+    assert (result.collectives[0][0].wait_ns, result.collectives[0][0].late_rank) == (3 * US, 1)
+
+
+def test_a_wait_below_the_rounding_of_the_starts_counts_as_none():
+    job = job_of("comm 612 | RRRR.R |", "comm 612 | .RRR.R |", names={"R": "hcom_allReduce__612_4_1"})
+    result = analysed(job)
+    assert result.collectives[0][0].wait_ns == 0
+    assert result.collectives[0][0].late_rank is None
+
+
+def test_exposed_is_what_no_computing_covers():
+    picture = """
+        npu 2    | ..CC.... |
+        comm 612 | RRRRRRRR |
+    """
+    result = analysed(job_of(picture, "comm 612 | .....RRR |"), computing_ns=2.0 * US, overlapped_ns=2.0 * US)
+    collective = result.collectives[0][0]
+    assert (collective.exposed_ns, collective.exposed_wait_ns) == (6 * US, 3 * US)
+    assert collective.hideable_ns == 0
+
+
+@pytest.mark.parametrize(("computing_us", "hideable_us"), [(10, 3), (1, 1), (0, 0)])
+def test_only_exposed_transfer_can_hide_and_only_behind_computing_of_its_step(computing_us, hideable_us):
+    result = analysed(job_of("comm 612 | RRRRRRRR |", "comm 612 | .....RRR |"), computing_ns=computing_us * US)
+    assert result.collectives[0][0].hideable_ns == hideable_us * US
+
+
+def test_a_slow_rank_is_charged_the_union_of_the_waits_and_told_what_it_did():
+    slow = """
+        npu 2    | CCCC...... |
+        comm 612 | .....RRRRR |
+    """
+    result = analysed(job_of("comm 612 | RRRRRRRRRR |", "comm 612 | .RRRRRRRRR |", slow))
+    assert [(item.rank, item.cost_ns) for item in result.slow_ranks] == [(2, 5 * US)]
+    assert result.slow_ranks[0].cause == "computing 80 %, idle 20 %"
+
+
+def test_stages_come_from_the_pipeline_group():
+    groups = (ParallelGroup("x", "pp", (0, 1)),)
+    assert analysed(job_of("comm 612 | RR |", "comm 612 | RR |", parallel_groups=groups)).stages == {0: 0, 1: 1}
+
+
+def test_links_are_summed_by_kind_and_empty_ones_left_out():
+    job = job_of("comm 612 | RRRR |")
+    trace = job.ranks[0].trace
+    words = [trace.strings.id_of(FIRST), trace.strings.id_of(FIRST), trace.strings.id_of("612")]
+    links = LinkTable(
+        collective=np.zeros(3, dtype=np.int32),
+        link=np.array([words[0], words[0], words[2]], dtype=np.int32),
+        bytes=np.array([100, 300, 0]),
+        transit_ns=np.array([10, 20, 0]),
+        large_packet_ratio=np.array([1.0, np.nan, 0.5]),
+    )
+    entry = replace(job.ranks[0], trace=replace(trace, links=links))
+    found = analysed(Job("x", (entry,))).links[0]
+    assert [(item.link, item.bytes, item.transit_ns, item.large_packet_ratio) for item in found] == [
+        (FIRST, 400, 30, 1.0)
+    ]
+
+
+def test_the_profilers_own_split_stands_beside_ours():
+    job = job_of("comm 612 | RRRR |", "comm 612 | ..RR |")
+    trace = job.ranks[0].trace
+    table = CollectiveTable(
+        event=np.array([0], dtype=np.int32),
+        name=trace.events.name[:1],
+        group=np.array([trace.strings.id_of("612")], dtype=np.int32),
+        start_ns=np.array([0]),
+        elapsed_ns=np.array([4 * US]),
+        bytes=np.array([8000]),
+        vendor_transit_ns=np.array([0]),
+        vendor_wait_ns=np.array([0]),
+        vendor_synchronization_ns=np.array([0]),
+        vendor_idle_ns=np.array([4 * US]),
+        step=np.array([13], dtype=np.int32),
+    )
+    entry = replace(job.ranks[0], trace=replace(trace, collectives=table))
+    result = analysed(Job("x", (entry, job.ranks[1])))
+    (collective,) = result.collectives[0]
+    assert (collective.vendor_transit_ns, collective.vendor_idle_ns, collective.step) == (0, 4 * US, 13)
+    assert collective.wait_ns == 2 * US
+    assert collective.bandwidth_bytes_per_s == pytest.approx(8000 / 2e-6)
+
+
+def test_a_job_without_communication_has_empty_results():
+    result = analysed(job_of("npu 2 | CC |"))
+    assert result.collectives == {0: ()}
+    assert result.slow_ranks == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("hcom_allReduce__612_4_1", "allreduce"),
+        ("hcom_batchSendRecv__128_3_1", "batchsendrecv"),
+        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "reducescatter"),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long)", "sendrecv"),
+        ("gloo:all_reduce", "allreduce"),
+        ("c10d::allreduce_", "allreduce"),
+        ("c10d::_allgather_base_", "allgatherbase"),
+        ("allreduce", "allreduce"),
+    ],
+)
+def test_one_word_for_every_way_of_writing_an_operation(name, operation):
+    assert operation_of(name) == operation
+
+
+def test_split_waiting_leaves_a_step_with_an_unsplit_collective_alone():
+    result = analysed(job_of("comm 612 | RRRR |", world_size=2))
+    steps = (Step(None, TimeRange(0, 4 * US), 0.0, 4.0 * US, 4.0 * US, 0.0, 0.0, 0.0, 0.0, None),)
+    assert split_waiting(steps, result.collectives[0]) == steps
+
+
+@st.composite
+def arrivals(draw):
+    """Starts and a common end of one symmetric collective of two to five ranks, in µs."""
+    starts = draw(st.lists(st.integers(0, 60), min_size=2, max_size=5))
+    return starts, max(starts) + draw(st.integers(1, 20))
+
+
+@given(st.lists(arrivals(), min_size=1, max_size=3))
+def test_waiting_and_transfer_add_up_and_the_late_rank_waits_for_nobody(meetings):
+    count = min(len(starts) for starts, _ in meetings)
+    lines = [""] * count
+    origin = 0
+    for starts, end in meetings:
+        for rank in range(count):
+            lines[rank] += "." * (origin + starts[rank] - len(lines[rank])) + "R" * (end - starts[rank])
+        origin += end + 1
+    names = {"R": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"}
+    job = job_of(*(f"gpu 7 | {line} |" for line in lines), names=names)
+    result = analysed(job)
+    for rank in range(count):
+        entry = job.rank_trace(rank)
+        for collective in result.collectives[rank]:
+            assert collective.wait_ns >= 0
+            assert collective.wait_ns + collective.transfer_ns == collective.elapsed_ns
+            if collective.late_rank == rank:
+                assert collective.wait_ns == 0
+        busy_ns = float(sum(item.elapsed_ns for item in result.collectives[rank]))
+        (step,) = split_waiting(one_step(entry.trace, communication_ns=busy_ns), result.collectives[rank])
+        assert step.wait_ns + step.transfer_ns == busy_ns
