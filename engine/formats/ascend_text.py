@@ -1,0 +1,172 @@
+"""Ascend profiler directories as text: trace_view.json, kernel_details.csv, memory and communication files.
+
+Every file is optional; each one says what it can, and one that is broken costs only itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from engine.core.errors import EmptyTraceError, SourcePosition, UnsupportedTraceVersionError
+from engine.core.progress import part_of
+from engine.formats import ascend_layout as layout
+from engine.formats.ascend_arguments import AscendArguments, first_positions, json_files
+from engine.formats.ascend_collectives import CollectiveEvents, join_collectives, no_collective_events
+from engine.formats.ascend_communication import CommunicationRows, read_communication, read_matrix
+from engine.formats.ascend_device import add_communication_timeline, add_kernel_timeline
+from engine.formats.ascend_kernels import KernelRows, read_kernels
+from engine.formats.ascend_memory import read_allocations, read_curves
+from engine.formats.ascend_metadata import read_metadata
+from engine.formats.ascend_tables import read_recorded, table_name
+from engine.formats.reader import Capture, ReadContext
+from engine.trace.builder import TraceBuilder
+from engine.trace.diagnostics import DiagnosticLog, Severity
+from engine.trace.strings import ABSENT
+from engine.trace.trace import ArgumentDecoder, Origin, Source, Trace, TraceMetadata
+
+_READ_INTO_THE_TRACE = (
+    layout.TRACE_VIEW,
+    layout.KERNEL_DETAILS,
+    layout.MEMORY_RECORD,
+    layout.OPERATOR_MEMORY,
+    layout.COMMUNICATION,
+    layout.COMMUNICATION_MATRIX,
+    layout.PROFILER_INFO,
+    layout.PROFILER_METADATA,
+)
+
+
+class AscendTextReader:
+    """Reads the text form of Ascend captures written by torch_npu, MindSpore and msprof."""
+
+    id = "ascend-text"
+    title = "Ascend profiler directory (text)"
+
+    def find(self, path: Path) -> tuple[Capture, ...]:
+        """Returns one capture per profiler directory at or below ``path``, or the single file it is."""
+        return layout.find_captures(path)
+
+    def read(self, capture: Capture, context: ReadContext) -> Trace:
+        """Reads a capture; a broken file among several is an ERROR diagnostic.
+
+        Raises:
+            UnsupportedTraceVersionError: The capture consists of profiler databases only.
+            EmptyTraceError: None of the files holds anything.
+            OperationCancelled: Cancelled.
+        """
+        if layout.DATABASE in capture.files:
+            raise UnsupportedTraceVersionError(
+                "profiler databases are not read yet",
+                SourcePosition(capture.files[layout.DATABASE]),
+                "export the capture as text: export_type=torch_npu.profiler.ExportType.Text",
+            )
+        builder = TraceBuilder()
+        metadata = read_metadata(capture, builder.diagnostics)
+        _count_unread(capture, builder.diagnostics)
+        device = _read_memory(capture, builder, context)
+        metadata = _read_timeline(capture, builder, metadata, device, context)
+        _read_tables(capture, builder, context)
+        if builder.event_count == 0 and not builder.curves and builder.allocations is None and not builder.tables:
+            raise EmptyTraceError(
+                "no file of the capture holds anything", SourcePosition(capture.root), "record it again"
+            )
+        read = {role: path for role, path in capture.files.items() if not role.startswith(layout.UNREAD)}
+        return builder.build(
+            origin=Origin.MEASURED,
+            source=Source(str(capture.root), self.id, layout.describe(read, capture.root)),
+            metadata=metadata,
+            clock_is_unix=True,
+            argument_decoder=AscendArguments([(role.partition("#")[0], path) for role, path in read.items()]),
+        )
+
+    def argument_decoder(self, source: Source) -> ArgumentDecoder | None:
+        """Returns the decoder of a trace that was re-opened from the cache."""
+        return AscendArguments(layout.roles_of(source))
+
+
+def _count_unread(capture: Capture, log: DiagnosticLog) -> None:
+    for role, path in capture.files.items():
+        if role.startswith(layout.UNREAD):
+            database = path.suffix == ".db"
+            log.add(
+                "database-not-read" if database else "file-not-read",
+                Severity.NOTICE,
+                "a profiler database stands beside the text files and is not read by this release"
+                if database
+                else "a file of the capture is an older export or of a kind this release does not read",
+                position=SourcePosition(path),
+            )
+
+
+def _read_memory(capture: Capture, builder: TraceBuilder, context: ReadContext) -> int:
+    """Reads curves and blocks into the builder; returns the device they are of, −1 where they name none or several."""
+    stage = ReadContext(part_of(context.progress, 0.0, 0.3), context.cancel)
+    curve_files = layout.files_of(capture, layout.MEMORY_RECORD)
+    block_files = layout.files_of(capture, layout.OPERATOR_MEMORY)
+    builder.curves = read_curves(curve_files, builder.strings, builder.diagnostics, stage)
+    builder.allocations = read_allocations(block_files, builder.strings, builder.diagnostics, stage)
+    devices = {curve.device for curve in builder.curves}
+    if builder.allocations is not None:
+        devices |= set(np.unique(builder.allocations.device).tolist())
+    devices.discard(ABSENT)
+    return devices.pop() if len(devices) == 1 else ABSENT
+
+
+def _read_timeline(
+    capture: Capture, builder: TraceBuilder, metadata: TraceMetadata, device: int, context: ReadContext
+) -> TraceMetadata:
+    """Adds tracks, events, kernels and collectives; returns the metadata with the device filled in."""
+    stage = ReadContext(part_of(context.progress, 0.3, 0.4), context.cancel)
+    log, strings = builder.diagnostics, builder.strings
+    kernels = read_kernels(layout.files_of(capture, layout.KERNEL_DETAILS), strings, log, stage)
+    communication = read_communication(layout.files_of(capture, layout.COMMUNICATION), strings, log)
+    if kernels is not None:
+        stated = np.unique(kernels.device[kernels.device != ABSENT])
+        device = int(stated[0]) if len(stated) == 1 else device
+    group_names = {group.id: group.name for group in metadata.parallel_groups}
+    collectives = _timeline_of_tables(capture, builder, kernels, communication, device, group_names)
+    join_collectives(builder, collectives, communication)
+    return _with_device(metadata, builder, device)
+
+
+def _timeline_of_tables(
+    capture: Capture,
+    builder: TraceBuilder,
+    kernels: KernelRows | None,
+    communication: CommunicationRows | None,
+    device: int,
+    group_names: Mapping[str, str],
+) -> CollectiveEvents:
+    if kernels is not None:
+        return add_kernel_timeline(builder, kernels, communication, device, group_names)
+    if communication is not None:
+        files = json_files([(role.partition("#")[0], path) for role, path in capture.files.items()])
+        starts = first_positions([path for _, path in files])
+        first = next(start for start, (role, _) in zip(starts, files, strict=True) if role == layout.COMMUNICATION)
+        return add_communication_timeline(builder, communication, device, group_names, first)
+    return no_collective_events()
+
+
+def _with_device(metadata: TraceMetadata, builder: TraceBuilder, device: int) -> TraceMetadata:
+    devices = {track.device for track in builder.tracks if track.device != ABSENT} | ({device} - {ABSENT})
+    named = f"NPU {device}" if device != ABSENT else "NPU" if builder.tracks else None
+    return replace(metadata, device=named, device_count=len(devices) or None)
+
+
+def _read_tables(capture: Capture, builder: TraceBuilder, context: ReadContext) -> None:
+    """Reads communication_matrix.json and every csv file that no other part reads, verbatim."""
+    stage = ReadContext(part_of(context.progress, 0.9, 1.0), context.cancel)
+    matrix_files = layout.files_of(capture, layout.COMMUNICATION_MATRIX)
+    matrix = read_matrix(matrix_files, builder.strings, builder.diagnostics)
+    if matrix is not None:
+        builder.tables[layout.COMMUNICATION_MATRIX] = matrix
+    for role in capture.files:
+        if role in _READ_INTO_THE_TRACE or "#" in role or role.startswith(layout.UNREAD):
+            continue
+        paths = layout.files_of(capture, role)
+        name = table_name(paths[0]) if capture.root.is_dir() else role
+        table = read_recorded(name, paths, builder.strings, builder.diagnostics, stage)
+        if table is not None:
+            builder.tables[name] = table

@@ -1,0 +1,348 @@
+"""Reading csv tables fast and exactly: chosen columns of files of any size, with bad rows counted.
+
+Column sets differ between profiler versions, so columns are asked for by any of their titles. Times are converted
+from decimal text to int64 (µs since the epoch with three decimals exceed float64).
+"""
+
+import mmap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from engine.core.arrays import AnyArray, Float64Array, Int32Array, Int64Array, UInt8Array
+from engine.core.errors import SourcePosition, TraceSyntaxError
+from engine.formats import csv_scanner
+from engine.formats.csv_scanner import MISSING
+from engine.formats.reader import ReadContext
+from engine.trace.diagnostics import DiagnosticLog, Severity
+from engine.trace.strings import ABSENT, StringInterner
+
+ROWS_PER_BLOCK = 16_384
+_FLOAT64_DIGITS = 17
+"""Every float64 can be written with 17 digits; text with more of them (epoch µs with decimals) is more exact."""
+_BOM = b"\xef\xbb\xbf"
+
+
+class CellKind(Enum):
+    """How the cells of a column are converted."""
+
+    TEXT = "text"
+    """int32 string ids; −1 for empty cells."""
+    TEXT_OR_NONE = "text_or_none"
+    """int32 string ids; −1 for empty cells and words like N/A."""
+    DECIMAL = "decimal"
+    """int64: the number times the title's scale; MISSING for empty cells and words like N/A."""
+    FLOAT = "float"
+    """float64; NaN for empty cells and words like N/A."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column the caller wants.
+
+    Attributes:
+        key: What the caller calls it.
+        kind: How to convert it.
+        titles: Every title the column has had, with what its numbers are multiplied by (its unit), the best first.
+        needed: Whether a row without this value is of no use; such rows are left out and counted.
+        strip: Characters taken off both ends of a text: shapes carry quotes of their own (``"32,3,224,224"``).
+    """
+
+    key: str
+    kind: CellKind
+    titles: Mapping[str, int]
+    needed: bool = False
+    strip: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableColumns:
+    """The wanted columns of one file.
+
+    Attributes:
+        titles: All titles of the file, in order.
+        columns: Key → converted column, shape (rows,); keys whose column the file lacks are absent.
+        row: int64, shape (rows,): number of each row among the complete rows of the file, 0-based.
+        complete_rows: How many rows have as many cells as there are titles.
+    """
+
+    titles: tuple[str, ...]
+    columns: Mapping[str, AnyArray]
+    row: Int64Array
+    complete_rows: int
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def text(self, key: str) -> Int32Array:
+        """Returns a text column, all −1 where the file lacks it."""
+        known = self.columns.get(key)
+        return np.full(len(self), ABSENT, dtype=np.int32) if known is None else known
+
+    def decimal(self, key: str, missing: int = ABSENT) -> Int64Array:
+        """Returns an integer column with ``missing`` in place of absent values."""
+        known = self.columns.get(key)
+        if known is None:
+            return np.full(len(self), missing, dtype=np.int64)
+        return np.where(known == MISSING, missing, known)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Cells of some rows: spans of shape (rows, wanted columns)."""
+
+    data: UInt8Array
+    starts: Int64Array
+    ends: Int64Array
+    flags: UInt8Array
+    row_starts: Int64Array
+
+    def text(self, row: int, slot: int) -> str:
+        """Returns the text of one cell."""
+        cell = self.data[self.starts[row, slot] : self.ends[row, slot]].tobytes().decode("utf-8", "replace")
+        return cell.replace('""', '"') if self.flags[row, slot] & csv_scanner.DOUBLED_QUOTES else cell
+
+
+def file_bytes(path: Path) -> UInt8Array:
+    """Returns the file memory-mapped, uint8; empty for an empty file. Raises OSError."""
+    with path.open("rb") as file:
+        if path.stat().st_size == 0:
+            return np.empty(0, dtype=np.uint8)
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+
+
+def read_titles(data: UInt8Array) -> tuple[tuple[str, ...], int]:
+    """Returns the titles in the first line and where the first row starts; no titles for an empty file."""
+    start = len(_BOM) if data[: len(_BOM)].tobytes() == _BOM else 0
+    line_end = data[start : start + csv_scanner.MAX_ROW_BYTES].tobytes().partition(b"\n")[0]
+    titles: list[str] = []
+    position = start
+    while position < start + len(line_end):
+        begin, end, position, flag = csv_scanner.next_cell(data, position, position)
+        if flag < 0:
+            break
+        titles.append(data[begin:end].tobytes().decode("utf-8", "replace").strip())
+        position += 1
+    return tuple(titles), min(start + len(line_end) + 1, len(data))
+
+
+def read_columns(
+    path: Path, wanted: Sequence[Column], strings: StringInterner, log: DiagnosticLog, context: ReadContext
+) -> TableColumns:
+    """Returns the wanted columns of the csv file at ``path``.
+
+    Rows with another number of cells than there are titles, and rows without a needed value, are left out and
+    counted as DATA_LOSS; other unreadable cells count as missing values.
+
+    Raises:
+        TraceSyntaxError: The file is empty, or lacks the title of a needed column.
+        OSError: The file cannot be read.
+    """
+    data = file_bytes(path)
+    titles, first_row = read_titles(data)
+    chosen = _choose(titles, wanted, path)
+    parts: list[dict[str, AnyArray]] = []
+    rows: list[Int64Array] = []
+    complete_rows = 0
+    for block in _blocks(path, data, first_row, titles, [index for _, index, _ in chosen], log, context):
+        converted = {
+            column.key: _convert(block, slot, column, scale, strings, log, path)
+            for slot, (column, _, scale) in enumerate(chosen)
+        }
+        usable = _usable(converted, chosen, len(block.row_starts), log, path, block)
+        parts.append({key: values[usable] for key, values in converted.items()})
+        rows.append(complete_rows + usable)
+        complete_rows += len(block.row_starts)
+    columns = {
+        column.key: np.concatenate([part[column.key] for part in parts] or [_empty(column.kind)])
+        for column, _, _ in chosen
+    }
+    row = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
+    return TableColumns(titles, columns, row, complete_rows)
+
+
+def number_titles(path: Path, log: DiagnosticLog, context: ReadContext) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Returns all titles, and those whose cells are all numbers a float64 holds, or say there is none.
+
+    Nothing is counted in ``log``: the columns are read again once their kinds are known.
+
+    Raises:
+        TraceSyntaxError: The file is empty.
+        OSError: The file cannot be read.
+    """
+    data = file_bytes(path)
+    titles, first_row = read_titles(data)
+    if not titles:
+        raise TraceSyntaxError("the table is empty (no title line)", SourcePosition(path))
+    numeric = set(range(len(titles)))
+    for block in _blocks(path, data, first_row, titles, list(range(len(titles))), DiagnosticLog(), context):
+        for index in sorted(numeric):
+            _, most_digits, refused = _floats(block, index)
+            if refused or most_digits > _FLOAT64_DIGITS:
+                numeric.discard(index)
+    return titles, frozenset(titles[index] for index in numeric)
+
+
+def row_offsets(path: Path) -> Int64Array:
+    """Returns where each complete row of the file starts (bytes), so that a row can be read alone."""
+    data = file_bytes(path)
+    titles, first_row = read_titles(data)
+    log = DiagnosticLog()
+    blocks = _blocks(path, data, first_row, titles, [], log, ReadContext())
+    return np.concatenate([*[block.row_starts for block in blocks], np.empty(0, dtype=np.int64)])
+
+
+def read_row(path: Path, offset: int) -> dict[str, str]:
+    """Returns title → text of the one row that starts at ``offset``; empty cells are left out."""
+    data = file_bytes(path)
+    titles, _ = read_titles(data)
+    spans = np.zeros((1, len(titles)), dtype=np.int64), np.zeros((1, len(titles)), dtype=np.int64)
+    flags = np.zeros((1, len(titles)), dtype=np.uint8)
+    slots = np.arange(len(titles), dtype=np.int64)
+    row_starts = np.zeros(1, dtype=np.int64)
+    count = csv_scanner.scan_rows(data, offset, len(titles), slots, *spans, flags, row_starts)[0]
+    block = _Block(data, *spans, flags, row_starts)
+    cells = {title: block.text(0, slot) for slot, title in enumerate(titles)} if count else {}
+    return {title: text for title, text in cells.items() if text}
+
+
+def _choose(titles: tuple[str, ...], wanted: Sequence[Column], path: Path) -> list[tuple[Column, int, int]]:
+    """Returns (column, index in the file, scale) of the wanted columns the file has."""
+    if not titles:
+        raise TraceSyntaxError("the table is empty (no title line)", SourcePosition(path))
+    index_of: dict[str, int] = {}
+    for index, title in enumerate(titles):
+        index_of.setdefault(title.casefold(), index)
+    chosen = []
+    for column in wanted:
+        found = [(title, scale) for title, scale in column.titles.items() if title.casefold() in index_of]
+        if found:
+            chosen.append((column, index_of[found[0][0].casefold()], found[0][1]))
+        elif column.needed:
+            known = " or ".join(column.titles)
+            raise TraceSyntaxError(f"the table has no column {known}", SourcePosition(path, line=1))
+    return chosen
+
+
+def _blocks(
+    path: Path,
+    data: UInt8Array,
+    position: int,
+    titles: tuple[str, ...],
+    indices: list[int],
+    log: DiagnosticLog,
+    context: ReadContext,
+) -> Iterator[_Block]:
+    """Yields the rows of the file some thousand at a time; counts those that are no rows."""
+    slot = np.full(max(len(titles), 1), -1, dtype=np.int64)
+    shared: dict[int, int] = {}
+    for place, index in enumerate(indices):
+        slot[index] = shared.setdefault(index, place)
+    while position < len(data):
+        context.cancel.check()
+        context.progress(position / len(data), f"reading {path.name}")
+        shape = (ROWS_PER_BLOCK, max(len(indices), 1))
+        starts, ends = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        flags, row_starts = np.zeros(shape, dtype=np.uint8), np.zeros(ROWS_PER_BLOCK, dtype=np.int64)
+        count, position, broken, first = csv_scanner.scan_rows(
+            data, position, len(titles), slot, starts, ends, flags, row_starts
+        )
+        log.add(
+            "broken-table-row",
+            Severity.DATA_LOSS,
+            "rows of a table have another number of cells than its titles and were left out",
+            count=broken,
+            position=SourcePosition(path, byte=first),
+        )
+        source = [shared[index] for index in indices]
+        wanted = (slice(count), source)
+        yield _Block(data, starts[wanted], ends[wanted], flags[wanted], row_starts[:count])
+
+
+def _convert(
+    block: _Block, slot: int, column: Column, scale: int, strings: StringInterner, log: DiagnosticLog, path: Path
+) -> AnyArray:
+    starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
+    if column.kind is CellKind.DECIMAL:
+        values = np.empty(len(starts), dtype=np.int64)
+        invalid, first = csv_scanner.parse_scaled(block.data, starts, ends, scale, values)
+        _count_unreadable(log, invalid, path, block, first)
+        return values
+    if column.kind is CellKind.FLOAT:
+        numbers, _, refused = _floats(block, slot)
+        _count_unreadable(log, len(refused), path, block, refused[0] if refused else -1)
+        return numbers
+    return _texts(block, slot, column, strings)
+
+
+def _count_unreadable(log: DiagnosticLog, count: int, path: Path, block: _Block, row: int) -> None:
+    log.add(
+        "unreadable-table-cell",
+        Severity.DATA_LOSS,
+        "cells of a table hold text where a number belongs; they count as missing",
+        count=count,
+        position=SourcePosition(path, byte=int(block.row_starts[row])) if count else None,
+    )
+
+
+def _floats(block: _Block, slot: int) -> tuple[Float64Array, int, list[int]]:
+    """Returns (numbers, most digits of any cell, rows that hold no number)."""
+    starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
+    numbers = np.empty(len(starts), dtype=np.float64)
+    status = np.empty(len(starts), dtype=np.uint8)
+    most_digits = csv_scanner.parse_floats(block.data, starts, ends, numbers, status)
+    refused = []
+    # Only cells of unusual length or form come here; Python's own conversion rounds them correctly.
+    for row in np.flatnonzero(status == csv_scanner.HARD).tolist():
+        try:
+            numbers[row] = float(block.text(row, slot))
+        except ValueError:
+            refused.append(row)
+    return numbers, int(most_digits), refused
+
+
+def _texts(block: _Block, slot: int, column: Column, strings: StringInterner) -> Int32Array:
+    starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
+    group = np.empty(len(starts), dtype=np.int32)
+    first_row = np.empty(len(starts), dtype=np.int32)
+    buckets = np.full(1 << (2 * len(starts) + 1).bit_length(), -1, dtype=np.int32)
+    count = csv_scanner.group_cells(block.data, starts, ends, buckets, group, first_row)
+    ids = np.empty(count, dtype=np.int32)
+    # One turn per different text, not per row.
+    for index, row in enumerate(first_row[:count].tolist()):
+        start, end = int(starts[row]), int(ends[row])
+        none = column.kind is CellKind.TEXT_OR_NONE and csv_scanner.says_none(block.data, start, end)
+        ids[index] = ABSENT if none or start == end else strings.intern(block.text(row, slot).strip(column.strip))
+    return ids[group]
+
+
+def _usable(
+    converted: Mapping[str, AnyArray],
+    chosen: list[tuple[Column, int, int]],
+    count: int,
+    log: DiagnosticLog,
+    path: Path,
+    block: _Block,
+) -> Int64Array:
+    """Returns the rows of the block that have every needed value."""
+    usable = np.ones(count, dtype=np.bool_)
+    for column, _, _ in chosen:
+        if column.needed:
+            usable &= converted[column.key] != (MISSING if column.kind is CellKind.DECIMAL else ABSENT)
+    lost = np.flatnonzero(~usable)
+    log.add(
+        "incomplete-table-row",
+        Severity.DATA_LOSS,
+        "rows of a table lack a value they are useless without and were left out",
+        count=len(lost),
+        position=SourcePosition(path, byte=int(block.row_starts[lost[0]])) if len(lost) else None,
+    )
+    return np.flatnonzero(usable)
+
+
+def _empty(kind: CellKind) -> AnyArray:
+    dtype = {CellKind.DECIMAL: np.int64, CellKind.FLOAT: np.float64}.get(kind, np.int32)
+    return np.empty(0, dtype=dtype)
