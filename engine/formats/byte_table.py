@@ -36,12 +36,10 @@ def intern_span(text: UInt8Array, start: int, end: int, slots: Int32Array, entri
             entries[count, ENTRY_END] = end
             entries[count, ENTRY_HASH] = value
             return count
-        if (
-            entries[entry, ENTRY_HASH] == value
-            and entries[entry, ENTRY_END] - entries[entry, ENTRY_START] == end - start
-        ):
-            if same_bytes(text, start, text, entries[entry, ENTRY_START], end - start):
-                return np.int64(entry)
+        begin = entries[entry, ENTRY_START]
+        alike = entries[entry, ENTRY_HASH] == value and entries[entry, ENTRY_END] - begin == end - start
+        if alike and same_bytes(text, start, text, begin, end - start):
+            return int(entry)
         slot = (slot + 1) & mask
 
 

@@ -121,7 +121,7 @@ def parse_us(text: UInt8Array, start: int, end: int) -> int:
         return ODD_NUMBER
     ns = whole_us * 1000
     if position < end and text[position] == _POINT:
-        fraction_ns = _fraction(text, position + 1, end, ns)
+        fraction_ns = _fraction(text, position + 1, end)
         if fraction_ns < 0:
             return ODD_NUMBER
         ns += fraction_ns
@@ -131,7 +131,7 @@ def parse_us(text: UInt8Array, start: int, end: int) -> int:
 
 
 @numba.njit(nogil=True, cache=True)
-def _fraction(text: UInt8Array, position: int, end: int, whole_ns: int) -> int:
+def _fraction(text: UInt8Array, position: int, end: int) -> int:
     """Returns the ns of a decimal fraction of a µs (0 … 1000), half rounded to even; −1 where it holds no digits."""
     value_ns = np.int64(0)
     scale = np.int64(100)
@@ -152,7 +152,7 @@ def _fraction(text: UInt8Array, position: int, end: int, whole_ns: int) -> int:
             rest = True
         index += 1
         position += 1
-    odd = (whole_ns + value_ns) & 1 == 1
+    odd = value_ns & 1 == 1  # the whole part is an even number of ns
     if first_dropped > 5 or (first_dropped == 5 and (rest or odd)):
         value_ns += 1
     return int(value_ns)
