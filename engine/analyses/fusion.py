@@ -1,0 +1,38 @@
+"""Sequences of small operators that one real fused operator replaces, and frequent sequences besides them."""
+
+from engine.analyses.cache_sizes import cache_size
+from engine.analyses.fusion_frequent import frequent_candidates
+from engine.analyses.fusion_known import joined_candidate, known_candidate
+from engine.analyses.fusion_patterns import PATTERNS
+from engine.analyses.fusion_results import FusionCandidate, Occurrence, Range3
+from engine.analyses.fusion_saving import measure
+from engine.analyses.kernel_sequence import kernel_sequence
+from engine.analyses.matmul_communication import matmul_communication
+from engine.analyses.pattern_matching import PatternMatcher
+from engine.trace.trace import Trace
+
+__all__ = ["FusionCandidate", "Occurrence", "Range3", "fusion_candidates"]
+
+
+def fusion_candidates(trace: Trace) -> tuple[FusionCandidate, ...]:
+    """Returns the candidates, the largest expected saving first."""
+    sequence = kernel_sequence(trace)
+    if len(sequence) == 0:
+        return ()
+    measures = measure(sequence, cache_size(trace.metadata))
+    matcher = PatternMatcher(sequence)
+    found: list[FusionCandidate] = []
+    for pattern in PATTERNS:
+        replacement = pattern.gpu_call if sequence.is_gpu else pattern.npu_call
+        if not replacement:
+            continue
+        matches = matcher.take(pattern)
+        if len(matches.first):
+            candidate = known_candidate(trace, sequence, measures, pattern, replacement, matches)
+            if candidate is not None:
+                found.append(candidate)
+    joined = matmul_communication(trace, sequence)
+    if joined is not None:
+        found.append(joined_candidate(joined))
+    found += frequent_candidates(trace, sequence, measures, matcher.taken())
+    return tuple(sorted(found, key=lambda item: (-item.saving_ns.expected, -item.total_ns, item.pattern)))

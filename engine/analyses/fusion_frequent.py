@@ -1,0 +1,85 @@
+"""Frequent sequences nobody fuses today, as candidates."""
+
+import itertools
+import re
+
+import numpy as np
+
+from engine.analyses.frequent_sequences import frequent_sequences
+from engine.analyses.fusion_known import bound_of, members_of, occurrences_of, total_of, traffic_reason
+from engine.analyses.fusion_patterns import Estimate
+from engine.analyses.fusion_results import FusionCandidate
+from engine.analyses.fusion_saving import MATRIX_WORDS, Measures, ranges, savings
+from engine.analyses.kernel_sequence import KernelSequence
+from engine.analyses.kernel_words import FUSED, HELPER, OTHER
+from engine.analyses.pipe_use import pipe_use
+from engine.core.arrays import BoolArray, Int32Array, Int64Array
+from engine.trace.trace import Trace
+
+_NEVER_INSIDE = (*MATRIX_WORDS, FUSED, "rms_norm", "layer_norm")
+"""Large or already fused kernels: a sequence of small ones ends at them."""
+_TEMPLATE = re.compile(r"<.*|\(.*")
+_MAX_LABEL = 40
+
+
+def frequent_candidates(
+    trace: Trace, sequence: KernelSequence, measures: Measures, taken: BoolArray
+) -> list[FusionCandidate]:
+    """Returns a candidate per frequent sequence of the kernels no known pattern has taken."""
+    codes, labels = _labels(trace, sequence)
+    never = [index for index, word in enumerate(sequence.words) if word in _NEVER_INSIDE]
+    breaks = taken | np.isin(sequence.word, never)
+    device_ns = int(sequence.duration_ns.sum())
+    cuts = np.flatnonzero(np.diff(sequence.track)) + 1
+    found = []
+    for start, end in itertools.pairwise([0, *cuts.tolist(), len(sequence)]):
+        part = slice(start, end)
+        for hit in frequent_sequences(codes[part], sequence.duration_ns[part], breaks[part], device_ns):
+            names = [labels[code] for code in hit.codes]
+            found.append(_candidate(trace, sequence, measures, hit.first + start, names))
+    return found
+
+
+def _candidate(
+    trace: Trace, sequence: KernelSequence, measures: Measures, first: Int64Array, names: list[str]
+) -> FusionCandidate:
+    found = ranges(sequence, first, first + len(names))
+    occurrences = occurrences_of(sequence, found)
+    use = pipe_use(trace, [event for place in occurrences for event in place.events])
+    allowed = np.ones(len(found), dtype=np.bool_)
+    won = savings(Estimate.STREAM, 1, found, measures, use.vector if use is not None else None, allowed)
+    members = members_of(sequence, found)
+    name = "+".join(names)
+    return FusionCandidate(
+        pattern=f"sequence:{name}",
+        title=f"Frequent sequence {name}",
+        replacement="",
+        matched_by="framework" if bool(np.mean(sequence.from_framework[members]) > 0.5) else "kernels",
+        count=len(found),
+        total_ns=int(found.busy_ns.sum()),
+        gap_ns=int(found.idle_ns.sum()),
+        launches=int(found.launches.sum()),
+        bound=bound_of(sequence, found, won, use, members),
+        saving_ns=total_of(won),
+        reason=f"no ready operator fuses it; a kernel of your own would; {traffic_reason(found, measures)}",
+        occurrences=occurrences,
+    )
+
+
+def _labels(trace: Trace, sequence: KernelSequence) -> tuple[Int32Array, list[str]]:
+    """Returns a code per kernel, int32, and the label of each code: the operator type, or a GPU kernel's word."""
+    keys = sequence.type.astype(np.int64) * len(sequence.words) + sequence.word
+    distinct, inverse = np.unique(keys, return_inverse=True)
+    known: dict[str, int] = {}
+    codes = []
+    for key in distinct.tolist():
+        text, word = trace.strings.text(key // len(sequence.words)), sequence.words[key % len(sequence.words)]
+        label = _short(text) if not sequence.is_gpu or word in (OTHER, HELPER) else word
+        codes.append(known.setdefault(label, len(known)))
+    return np.array(codes, dtype=np.int32)[inverse], list(known)
+
+
+def _short(kernel_name: str) -> str:
+    """Returns a kernel's name without return type, namespaces, template arguments and parameters."""
+    plain = kernel_name.replace("(anonymous namespace)::", "").removeprefix("void ")
+    return _TEMPLATE.sub("", plain).rpartition("::")[2][:_MAX_LABEL] or kernel_name[:_MAX_LABEL]

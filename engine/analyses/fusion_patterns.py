@@ -1,0 +1,316 @@
+"""The catalogue: what is worth fusing, as sentences over the words of ``kernel_words``, and the real calls that do it.
+
+A sentence is a regular expression whose identifiers are words. ``word=`` marks members that work on one tensor size
+(checked where shapes are recorded); ``word!`` marks the members where the rest is only context. Helpers of framework
+calls (format changes, zeroing) may stand between any two words.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.analyses.kernel_words import HELPER
+
+
+class Estimate(StrEnum):
+    """How a pattern's saving is estimated; see ``fusion_saving``."""
+
+    STREAM = "stream"
+    """One kernel reads the inputs and writes the outputs; intermediates stay on the chip."""
+    ATTENTION = "attention"
+    """The matrix products stay, the work between them overlaps with them."""
+    BATCH = "batch"
+    """One launch for many tensors; every byte still moves."""
+    EPILOGUE = "epilogue"
+    """The work becomes the tail of the matrix product before it."""
+    REDUNDANT = "redundant"
+    """The same values computed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusionPattern:
+    """One fusion people really do.
+
+    Attributes:
+        id: Stable.
+        title: What people call it.
+        npu_call: The real replacement on Ascend (op-plugin, MindSpeed), "" where there is none.
+        gpu_call: The real replacement for captures of GPUs, "" where there is none.
+        sentences: Alternatives; see the module's docstring.
+        estimate: How its saving is estimated.
+        input_passes: How often the fused kernel reads its main input (a normalisation needs the statistics first).
+        call_words: Count calls of these words inside a run instead of runs; () counts occurrences.
+        caveat: What to check before using the replacement.
+    """
+
+    id: str
+    title: str
+    npu_call: str
+    gpu_call: str
+    sentences: tuple[str, ...]
+    estimate: Estimate = Estimate.STREAM
+    input_passes: int = 1
+    call_words: tuple[str, ...] = ()
+    caveat: str = ""
+
+
+_FILL = "(cast|copy|compare|index|mul|sub|add|fill|log|sum|mean|scatter|div|neg|cat|mask|slice|transpose)"
+_AFTER_SOFTMAX = "(cast|copy|dropout_mask|dropout|mul|mask|transpose|fill)"
+_BETWEEN_MATMULS = "(mul|div|add|mask|cast|copy|transpose|fill)"
+
+PATTERNS: tuple[FusionPattern, ...] = (
+    FusionPattern(
+        "cross_entropy",
+        "Cross-entropy over the vocabulary",
+        "torch_npu.npu_cross_entropy_loss",
+        "torch.compile of torch.nn.functional.cross_entropy",
+        (
+            # Vocabulary-parallel (Megatron): maximum, subtract, pick the target, exponentials, sum, logarithm, divide.
+            f"cast=?max={_FILL}{{0,8}}?sub={_FILL}{{0,16}}?index{_FILL}{{0,12}}?exp={_FILL}{{0,6}}?sum={_FILL}{{0,16}}?div=",
+            f"cast=?max={_FILL}{{0,8}}?sub={_FILL}{{0,16}}?exp={_FILL}{{0,6}}?sum={_FILL}{{0,8}}?log{_FILL}{{0,8}}?div=",
+            # Its backward: subtract 1 at the target, scale, cast down.
+            f"scatter={_FILL}{{0,2}}?mul=cast=?",
+            f"(cast!|copy!)?log_softmax!{_FILL}{{0,4}}?nll!",
+            f"nll_grad!{_FILL}{{0,2}}?log_softmax_grad!(cast!|copy!)?",
+        ),
+        input_passes=2,
+        caveat="Atlas A2 or newer; with tensor parallelism the vocabulary is split and needs the parallel variant",
+    ),
+    FusionPattern(
+        "attention",
+        "Attention core",
+        "torch_npu.npu_fusion_attention",
+        "torch.nn.functional.scaled_dot_product_attention",
+        (
+            f"(bmm|matmul){_BETWEEN_MATMULS}{{0,7}}softmax{_AFTER_SOFTMAX}{{0,7}}(bmm|matmul)",
+            f"(bmm|matmul)(cast|copy|dropout|mul|mask){{0,6}}softmax_grad{_BETWEEN_MATMULS}{{0,6}}(bmm|matmul)",
+        ),
+        estimate=Estimate.ATTENTION,
+        caveat="Atlas A2 or newer; layouts BSH, SBH, BSND, BNSD, TND",
+    ),
+    FusionPattern(
+        "rms_norm",
+        "RMSNorm",
+        "torch_npu.npu_rms_norm",
+        "torch.nn.functional.rms_norm",
+        (
+            "(cast|copy)?pow=mean add(rsqrt|sqrt div|sqrt)mul=(cast|copy)?mul=",
+            "(cast|copy)?pow=mean add rsqrt mul=(cast|copy)?",
+            "(cast|copy)?mul=mean add rsqrt mul=(cast|copy)?mul=",
+        ),
+        input_passes=2,
+    ),
+    FusionPattern(
+        "layer_norm",
+        "LayerNorm",
+        "torch.nn.functional.layer_norm",
+        "torch.nn.functional.layer_norm",
+        (
+            "mean sub=pow=mean add(rsqrt mul=|sqrt div=)(cast|copy)?(mul=add=?)?",
+            "(mean|var){1,2}(sub|add|mean){1,3}(rsqrt|sqrt)(sub)?(mul|div)(mul)?(add)?",
+        ),
+        input_passes=2,
+    ),
+    FusionPattern(
+        "geglu",
+        "GeGLU",
+        "torch_npu.npu_geglu",
+        "torch.compile",
+        ("slice{0,2}gelu=mul=",),
+        caveat="recommended by the vendor's advisor; op-plugin has no page about it",
+    ),
+    FusionPattern(
+        "swiglu",
+        "SwiGLU",
+        "torch_npu.npu_swiglu",
+        "torch.compile",
+        ("slice{0,2}silu=slice{0,1}mul=", "slice{0,2}sigmoid=mul=mul="),
+    ),
+    FusionPattern(
+        "gelu",
+        "GELU written out",
+        "torch_npu.fast_gelu",
+        "torch.nn.functional.gelu",
+        (
+            "mul?pow=(mul|add){2,3}tanh=add=mul=mul?",
+            "(mul|div)=erf=add=mul=mul?",
+        ),
+    ),
+    FusionPattern(
+        "rope",
+        "Rotary position embedding",
+        "torch_npu.npu_rotary_mul",
+        "torch.compile",
+        ("mul=slice{0,2}neg slice{0,1}cat=mul=add=", "slice{0,2}neg slice{0,1}cat=mul=mul=add="),
+    ),
+    FusionPattern(
+        "softmax",
+        "Softmax written out",
+        "torch.softmax",
+        "torch.softmax",
+        ("max=sub=exp=sum=div=",),
+        input_passes=2,
+    ),
+    FusionPattern(
+        "scaled_masked_softmax",
+        "Scale, mask and softmax",
+        "torch_npu.npu_scaled_masked_softmax",
+        "torch.compile",
+        ("(cast|copy)?(mul|div)=(mask|add)=(cast|copy)?softmax=(cast|copy)?", "(mask|add)=(cast|copy)?softmax="),
+        caveat="last two dimensions 32…4096 and divisible by 32",
+    ),
+    FusionPattern(
+        "softmax_dropout",
+        "Softmax and dropout",
+        "torch_npu.npu_fusion_attention",
+        "torch.nn.functional.scaled_dot_product_attention",
+        ("softmax=(cast|copy)?dropout_mask{0,1}dropout=",),
+        caveat="only as a part of the fused attention",
+    ),
+    FusionPattern(
+        "optimizer",
+        "Optimizer update, tensor by tensor",
+        "torch_npu.optim.NpuFusedAdamW",
+        "torch.optim.AdamW(fused=True)",
+        (
+            "(adamw(sub|add|fill)?){7,}adamw",
+            "((mul|add){0,2}(addcmul|mul add|mul)mul?addcmul sqrt(div|mul)?(add|div)?(addcmul|mul|add)){8,}",
+        ),
+        estimate=Estimate.BATCH,
+        call_words=("adamw", "sqrt"),
+        caveat="the fused optimizer merges parameters into one block of memory",
+    ),
+    FusionPattern(
+        "sgd",
+        "SGD update, tensor by tensor",
+        "torch_npu.optim.NpuFusedSGD",
+        "torch.optim.SGD(fused=True)",
+        ("(add{0,1}mul add{1,2}){8,}",),
+        estimate=Estimate.BATCH,
+        call_words=("mul",),
+        caveat="the fused optimizer merges parameters into one block of memory",
+    ),
+    FusionPattern(
+        "gradient_norm",
+        "Norm of gradients, tensor by tensor",
+        "clip_grad_norm_fused_ of torch_npu.optim's fused optimizers, or torch._foreach_norm",
+        "torch.nn.utils.clip_grad_norm_(foreach=True)",
+        ("(norm(pow|add|mul|copy|cast|max|fill){0,3}){8,}",),
+        estimate=Estimate.BATCH,
+        call_words=("norm",),
+    ),
+    FusionPattern(
+        "gradient_accumulation",
+        "FP32 += BF16 gradient addition after the matrix product",
+        "MindSpeed npu_matmul_add_fp32 (remove --no-gradient-accumulation-fusion)",
+        "",
+        ("accumulate!",),
+        estimate=Estimate.EPILOGUE,
+        caveat="weight gradients of matrix products only; conflicts with --quant-grads",
+    ),
+    FusionPattern(
+        "repeated_cos_sin",
+        "Cosine and sine of the same angles, layer after layer",
+        "compute both once per step and pass them to torch_npu.npu_rotary_mul",
+        "compute both once per step",
+        ("cos=(mul|cast|copy){0,3}sin=(mul|cast|copy){0,2}",),
+        estimate=Estimate.REDUNDANT,
+        caveat="only where positions do not change between layers",
+    ),
+    FusionPattern(
+        "add_norm",
+        "Residual addition and RMSNorm",
+        "torch_npu.npu_add_rms_norm",
+        "",
+        ("add=rms_norm=",),
+        caveat="check that your version differentiates through it before training with it",
+    ),
+    FusionPattern(
+        "add_layer_norm",
+        "Residual addition and LayerNorm",
+        "torch_npu.npu_add_layer_norm",
+        "",
+        ("add=layer_norm=",),
+        caveat="check that your version differentiates through it before training with it",
+    ),
+    FusionPattern(
+        "matmul_add",
+        "Addition to the result of a matrix product",
+        "torch.addmm",
+        "torch.addmm",
+        ("matmul add!",),
+        estimate=Estimate.EPILOGUE,
+    ),
+    FusionPattern(
+        "foreach_scale",
+        "Scaling, tensor by tensor",
+        "torch._foreach_mul_",
+        "torch._foreach_mul_",
+        ("(mul copy{0,1}){7,}mul copy{0,1}",),
+        estimate=Estimate.BATCH,
+        call_words=("mul",),
+    ),
+    FusionPattern(
+        "foreach_zero",
+        "Zeroing, tensor by tensor",
+        "optimizer.zero_grad(set_to_none=True) or torch._foreach_zero_",
+        "optimizer.zero_grad(set_to_none=True) or torch._foreach_zero_",
+        ("fill{8,}",),
+        estimate=Estimate.BATCH,
+        call_words=("fill",),
+    ),
+    FusionPattern(
+        "foreach_add",
+        "Addition, tensor by tensor",
+        "torch._foreach_add_",
+        "torch._foreach_add_",
+        ("add{16,}",),
+        estimate=Estimate.BATCH,
+        call_words=("add",),
+    ),
+)
+
+_TOKEN = re.compile(r"([a-z][a-z_]*)([=!]?)|(\{[0-9,]+\})|(\((?!\?))|(\s+)|(.)")
+ABSENT_WORD = "\x01"
+"""Stands for a word of a sentence that the capture never uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSentence:
+    """A sentence as a regular expression over one character per kernel.
+
+    Attributes:
+        expression: The expression; every ``word=`` and ``word!`` is one capturing group.
+        is_member: Per capturing group: whether it is ``word!``.
+    """
+
+    expression: re.Pattern[str]
+    is_member: tuple[bool, ...]
+
+
+def compile_sentence(sentence: str, letters: Mapping[str, str]) -> CompiledSentence:
+    """Returns the compiled sentence; ``letters`` gives each word of the capture its character."""
+    helper = re.escape(letters.get(HELPER, ABSENT_WORD))
+    parts: list[str] = []
+    kinds: list[bool] = []
+    for word, mark, quantifier, group, space, rest in _TOKEN.findall(_marked_groups(sentence)):
+        if word:
+            letter = re.escape(letters.get(word, ABSENT_WORD))
+            parts.append(f"(?:{helper}*({letter}))" if mark else f"(?:{helper}*{letter})")
+            if mark:
+                kinds.append(mark == "!")
+        elif group:
+            parts.append("(?:")
+        elif not space:
+            parts.append(quantifier or rest)
+    return CompiledSentence(re.compile("".join(parts)), tuple(kinds))
+
+
+def _marked_groups(sentence: str) -> str:
+    """Returns the sentence with ``(a|b)=`` written as ``(a=|b=)``."""
+
+    def spread(match: re.Match[str]) -> str:
+        return "(" + "|".join(f"{word}{match[2]}" for word in match[1].split("|")) + ")"
+
+    return re.sub(r"\(([a-z_|]+)\)([=!])", spread, sentence)
