@@ -37,12 +37,14 @@ class EventColumns:
         names: Distinct event names as written.
         words: Distinct categories, pids, tids and task types.
         flows: Distinct ids.
+        unusable_start_count: Events whose ``ts`` stands there and is no usable number.
     """
 
     names: ByteTable = field(default_factory=ByteTable)
     words: ByteTable = field(default_factory=ByteTable)
     flows: ByteTable = field(default_factory=ByteTable)
     parts: dict[str, list[AnyArray]] = field(default_factory=dict)
+    unusable_start_count: int = 0
 
     def append(self, **columns: AnyArray) -> None:
         """Adds one stretch of rows."""
@@ -167,7 +169,7 @@ def _append(path: Path, text: UInt8Array, rows: RowBuffers, columns: EventColumn
     report = rows.report
     count = int(report[rows_of.ROWS])
     wide, narrow = rows.wide[:, :count], rows.narrow[:, :count]
-    _settle_odd_numbers(path, text, rows, diagnostics)
+    columns.unusable_start_count += _settle_odd_numbers(path, text, rows, diagnostics)
     names = columns.names.merge(text, rows.names[: report[rows_of.NAMES]])
     words = columns.words.merge(text, rows.words[: report[rows_of.WORDS]])
     flows = columns.flows.merge(text, rows.flows[: report[rows_of.FLOWS]])
@@ -195,7 +197,9 @@ def _mapped(mapping: Int32Array, numbers: Int32Array) -> Int32Array:
     return np.append(mapping, np.int32(-1))[numbers]
 
 
-def _settle_odd_numbers(path: Path, text: UInt8Array, rows: RowBuffers, diagnostics: DiagnosticLog) -> None:
+def _settle_odd_numbers(path: Path, text: UInt8Array, rows: RowBuffers, diagnostics: DiagnosticLog) -> int:
+    """Converts what the compiled loop left; returns how many start times are unusable."""
+    unusable_start_count = 0
     # A Python loop over the rare numbers that are no plain decimals: exponents, NaN, too many digits.
     for row, field_index, start, end in rows.odd[: rows.report[rows_of.ODD]].tolist():
         is_start = field_index == TS
@@ -209,12 +213,14 @@ def _settle_odd_numbers(path: Path, text: UInt8Array, rows: RowBuffers, diagnost
             continue
         position = SourcePosition(path, byte=int(rows.wide[rows_of.OFFSET, row]))
         if is_start:
+            unusable_start_count += 1
             message = "the event's time is not a number that fits ns; the event cannot be placed"
             diagnostics.add("unusable-timestamp", Severity.DATA_LOSS, message, position=position)
         else:
             column[row] = 0
             message = "the event's duration is not a finite number; it is taken as 0"
             diagnostics.add("unusable-duration", Severity.NOTICE, message, position=position)
+    return unusable_start_count
 
 
 def _count_problems(path: Path, report: Int64Array, diagnostics: DiagnosticLog) -> None:

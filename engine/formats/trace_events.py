@@ -219,6 +219,14 @@ def _finish(
         position=SourcePosition(path),
     )
     phase = columns.take("phase", np.uint8)
+    start_ns = columns.take("start_ns", np.int64)
+    diagnostics.add(
+        "missing-timestamp",
+        Severity.DATA_LOSS,
+        "events have no time and cannot be placed",
+        count=int(np.count_nonzero((start_ns == ABSENT_TIME_NS) & (phase != METADATA))) - columns.unusable_start_count,
+        position=SourcePosition(path),
+    )
     offset = columns.take("offset", np.int64)
     length = columns.take("length", np.int64)
     name = _string_ids(names, columns.take("name", np.int32))
@@ -226,7 +234,7 @@ def _finish(
     memory_rows = np.flatnonzero(((phase == INSTANT) | (phase == INSTANT_OLD)) & (name == strings.intern(MEMORY_NAME)))
     return RawEvents(
         phase=phase,
-        start_ns=columns.take("start_ns", np.int64),
+        start_ns=start_ns,
         duration_ns=columns.take("duration_ns", np.int64),
         name=name,
         category=_string_ids(words, columns.take("category", np.int32)),
