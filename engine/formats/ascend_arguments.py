@@ -9,6 +9,7 @@
 so a kernel shows what the trace says of it and every column of its table row, metrics included.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -57,13 +58,14 @@ class AscendArguments:
     def __call__(self, args_offset: int) -> Mapping[str, Any]:
         """Returns the event's arguments; empty where the files no longer hold them."""
         position, row = (args_offset & _POSITION_MASK) - 1, (args_offset >> POSITION_BITS) - 1
-        try:
-            arguments = dict(self._json_arguments(position)) if position >= 0 else {}
+        arguments: dict[str, Any] = {}
+        # Files that were moved or changed since give what they still hold.
+        with contextlib.suppress(OSError, ValueError, TraceReadError):
+            if position >= 0:
+                arguments.update(self._json_arguments(position))
             if row >= 0:
                 arguments.update(self._row(row))
-            return arguments
-        except (OSError, ValueError, TraceReadError):
-            return {}
+        return arguments
 
     def _json_arguments(self, position: int) -> Mapping[str, Any]:
         starts = first_positions([path for _, path in self._json])

@@ -1,6 +1,6 @@
 """Collectives of an Ascend capture: events on group tracks joined with what communication.json says of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -47,6 +47,12 @@ def no_collective_events() -> CollectiveEvents:
     """Returns the events of a capture whose timeline has no communication."""
     wide, narrow = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
     return CollectiveEvents(wide, narrow, narrow, wide, wide, wide, narrow)
+
+
+def both(left: CollectiveEvents, right: CollectiveEvents) -> CollectiveEvents:
+    """Returns the events of both."""
+    pairs = {item.name: (getattr(left, item.name), getattr(right, item.name)) for item in fields(CollectiveEvents)}
+    return CollectiveEvents(**{key: np.concatenate(pair) for key, pair in pairs.items()})
 
 
 def groups_of_operators(rows: CommunicationRows | None) -> dict[int, int]:

@@ -110,23 +110,18 @@ def add_communication_timeline(
 def _stream_tracks(builder: TraceBuilder, stream: Int64Array, device: Int32Array) -> Int32Array:
     """Returns the track of each row, adding one per (device, stream) in ascending order."""
     track = np.empty(len(stream), dtype=np.int32)
-    pairs = sorted(set(zip(device.tolist(), stream.tolist(), strict=True)))
-    parents: dict[int, int] = {}
-    for number, stream_id in pairs:
-        if number not in parents:
-            parents[number] = _layer(builder, "Ascend Hardware", DEVICE_SORT_KEY, number)
-        name = f"Stream {stream_id}" if stream_id >= 0 else "Device tasks"
-        added = builder.add_track(
-            Track(
-                TrackKind.DEVICE_STREAM,
-                name,
-                parent=parents[number],
-                sort_key=max(stream_id, 0),
-                device=number,
-                stream=stream_id,
-            )
+    for number, stream_id in sorted(set(zip(device.tolist(), stream.tolist(), strict=True))):
+        wanted = Track(
+            TrackKind.DEVICE_STREAM,
+            f"Stream {stream_id}" if stream_id >= 0 else "Device tasks",
+            sort_key=max(stream_id, 0),
+            device=number,
+            stream=stream_id,
         )
-        track[(device == number) & (stream == stream_id)] = added
+        lane = _lane(
+            builder, wanted, Track(TrackKind.PROCESS, "Ascend Hardware", sort_key=DEVICE_SORT_KEY, device=number)
+        )
+        track[(device == number) & (stream == stream_id)] = lane
     return track
 
 
@@ -135,28 +130,25 @@ def _group_tracks(
 ) -> Int32Array:
     """Returns the track of each collective, adding one per (device, group) in order of appearance."""
     track = np.empty(len(group), dtype=np.int32)
-    pairs = list(dict.fromkeys(zip(device.tolist(), group.tolist(), strict=True)))
     words = builder.strings.table()
-    parents: dict[int, int] = {}
+    pairs = dict.fromkeys(zip(device.tolist(), group.tolist(), strict=True))
     for order, (number, group_id) in enumerate(pairs):
-        if number not in parents:
-            parents[number] = _layer(builder, "Communication", COMMUNICATION_SORT_KEY, number)
-        group_text = words[group_id] if group_id >= 0 else ""
-        known = group_names.get(group_text, "")
-        name = f"Group {known} ({group_text})" if known else f"Group {group_text}" if group_text else "Communication"
-        added = builder.add_track(
-            Track(
-                TrackKind.COMMUNICATION_GROUP,
-                name,
-                parent=parents[number],
-                sort_key=order,
-                device=number,
-                group=group_text,
-            )
-        )
-        track[(device == number) & (group == group_id)] = added
+        text = words.text(group_id)
+        known = group_names.get(text, "")
+        name = f"Group {known} ({text})" if known else f"Group {text}" if text else "Communication"
+        wanted = Track(TrackKind.COMMUNICATION_GROUP, name, sort_key=order, device=number, group=text)
+        layer = Track(TrackKind.PROCESS, "Communication", sort_key=COMMUNICATION_SORT_KEY, device=number)
+        track[(device == number) & (group == group_id)] = _lane(builder, wanted, layer)
     return track
 
 
-def _layer(builder: TraceBuilder, name: str, sort_key: int, device: int) -> int:
-    return builder.add_track(Track(TrackKind.PROCESS, name, sort_key=sort_key, device=device))
+def _lane(builder: TraceBuilder, wanted: Track, layer: Track) -> int:
+    """Returns the track that shows what ``wanted`` would show, adding it, and its layer, where there is none."""
+    for index, track in enumerate(builder.tracks):
+        same_device = track.kind is wanted.kind and track.device == wanted.device
+        if same_device and (track.stream, track.group) == (wanted.stream, wanted.group):
+            return index
+    for index, track in enumerate(builder.tracks):
+        if track.kind is TrackKind.PROCESS and (track.name, track.device) == (layer.name, layer.device):
+            return builder.add_track(replace(wanted, parent=index))
+    return builder.add_track(replace(wanted, parent=builder.add_track(layer)))

@@ -11,6 +11,7 @@ from engine.core.errors import SourcePosition, TraceReadError
 from engine.core.units import NS_PER_US
 from engine.formats.csv_table import CellKind, Column, TableColumns, read_columns
 from engine.formats.reader import ReadContext
+from engine.trace.builder import take
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import ABSENT, StringInterner
 from engine.trace.tables import KernelTable
@@ -34,6 +35,7 @@ _COLUMNS = (
     Column("output_shapes", CellKind.TEXT_OR_NONE, {"Output Shapes": 1}, strip='"'),
     Column("output_types", CellKind.TEXT_OR_NONE, {"Output Data Types": 1}, strip='"'),
 )
+_ROW_COLUMNS = ("start_ns", "duration_ns", "name", "stream", "device", "is_communication", "row")
 _TEXTS = ("op_type", "core_type", "input_shapes", "input_types", "output_shapes", "output_types")
 
 
@@ -63,6 +65,11 @@ class KernelRows:
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+    def take(self, index: Int64Array) -> "KernelRows":
+        """Returns the given rows."""
+        columns = {key: getattr(self, key)[index] for key in _ROW_COLUMNS}
+        return KernelRows(**columns, table=take(self.table, index))
 
 
 def read_kernels(

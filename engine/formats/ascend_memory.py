@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from engine.core.arrays import Int32Array, Int64Array
 from engine.core.errors import SourcePosition, TraceReadError
 from engine.core.units import KIB, MIB, NS_PER_US
 from engine.formats.csv_table import CellKind, Column, TableColumns, read_columns
+from engine.formats.grouped_search import group_bounds, last_not_after
 from engine.formats.reader import ReadContext
 from engine.trace.builder import concatenate
 from engine.trace.diagnostics import DiagnosticLog, Severity
@@ -36,7 +36,7 @@ _BLOCK_COLUMNS = (
     Column("device", CellKind.TEXT, {"Device Type": 1, "Device": 1}),
     Column("device_id", CellKind.DECIMAL, {"Device_id": 1}),
 )
-Result = TypeVar("Result")
+_MAX_NESTED_CALLS = 16
 
 
 def read_curves(
@@ -96,11 +96,10 @@ def link_to_operators(
     """
     order = np.lexsort((start_ns, name))
     event, name, start_ns, end_ns = event[order], name[order], start_ns[order], end_ns[order]
-    low = np.searchsorted(name, allocations.operator, side="left")
-    high = np.searchsorted(name, allocations.operator, side="right")
+    low, high = group_bounds(name, allocations.operator)
     found = np.full(len(allocations), ABSENT, dtype=np.int64)
     wanted = np.flatnonzero((high > low) & (allocations.allocated_at_ns != ABSENT))
-    candidate = _last_before(start_ns, low[wanted], high[wanted], allocations.allocated_at_ns[wanted])
+    candidate = last_not_after(start_ns, low[wanted], high[wanted], allocations.allocated_at_ns[wanted])
     # Calls of one operator nest a few deep at most (other threads included), so the one around a moment is among the
     # last few that began before it.
     for _ in range(_MAX_NESTED_CALLS):
@@ -110,22 +109,6 @@ def link_to_operators(
         keep = candidate >= low[wanted]
         wanted, candidate = wanted[keep], candidate[keep]
     return found
-
-
-_MAX_NESTED_CALLS = 16
-
-
-def _last_before(start_ns: Int64Array, low: Int64Array, high: Int64Array, moment_ns: Int64Array) -> Int64Array:
-    """Returns for each range [low, high) of ascending starts the last index whose start is not after the moment."""
-    low, high = low.copy(), high.copy()
-    # A binary search of all ranges at once: one turn per bit of the longest range.
-    while np.any(low < high):
-        middle = (low + high) // 2
-        open_range = low < high
-        before = open_range & (start_ns[np.minimum(middle, len(start_ns) - 1)] <= moment_ns)
-        low = np.where(before, middle + 1, low)
-        high = np.where(open_range & ~before, middle, high)
-    return low - 1
 
 
 def _read_all(

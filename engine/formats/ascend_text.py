@@ -13,18 +13,20 @@ from engine.core.errors import EmptyTraceError, SourcePosition, UnsupportedTrace
 from engine.core.progress import part_of
 from engine.formats import ascend_layout as layout
 from engine.formats.ascend_arguments import AscendArguments, first_positions, json_files
-from engine.formats.ascend_collectives import CollectiveEvents, join_collectives, no_collective_events
+from engine.formats.ascend_collectives import CollectiveEvents, both, join_collectives, no_collective_events
 from engine.formats.ascend_communication import CommunicationRows, read_communication, read_matrix
 from engine.formats.ascend_device import add_communication_timeline, add_kernel_timeline
 from engine.formats.ascend_kernels import KernelRows, read_kernels
-from engine.formats.ascend_memory import read_allocations, read_curves
+from engine.formats.ascend_memory import link_to_operators, read_allocations, read_curves
 from engine.formats.ascend_metadata import read_metadata
 from engine.formats.ascend_tables import read_recorded, table_name
+from engine.formats.ascend_trace_view import TraceView, add_trace_view, read_trace_view
 from engine.formats.reader import Capture, ReadContext
-from engine.trace.builder import TraceBuilder
+from engine.trace.builder import TraceBuilder, concatenate
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import ABSENT
 from engine.trace.trace import ArgumentDecoder, Origin, Source, Trace, TraceMetadata
+from engine.trace.tracks import TrackKind
 
 _READ_INTO_THE_TRACE = (
     layout.TRACE_VIEW,
@@ -126,9 +128,49 @@ def _read_timeline(
         stated = np.unique(kernels.device[kernels.device != ABSENT])
         device = int(stated[0]) if len(stated) == 1 else device
     group_names = {group.id: group.name for group in metadata.parallel_groups}
-    collectives = _timeline_of_tables(capture, builder, kernels, communication, device, group_names)
+    traces = layout.files_of(capture, layout.TRACE_VIEW)
+    stage = ReadContext(part_of(context.progress, 0.4, 0.9), context.cancel)
+    view = read_trace_view(traces, builder, device, stage) if traces else None
+    if view is not None:
+        collectives = _joined_timeline(builder, view, kernels, communication, device, group_names)
+    else:
+        collectives = _timeline_of_tables(capture, builder, kernels, communication, device, group_names)
     join_collectives(builder, collectives, communication)
     return _with_device(metadata, builder, device)
+
+
+def _joined_timeline(
+    builder: TraceBuilder,
+    view: TraceView,
+    kernels: KernelRows | None,
+    communication: CommunicationRows | None,
+    device: int,
+    group_names: Mapping[str, str],
+) -> CollectiveEvents:
+    """Adds the events of trace_view.json, and those rows of the kernel table that it lacks."""
+    collectives, left = add_trace_view(builder, view, kernels, communication)
+    if builder.allocations is not None:
+        operators = view.on(TrackKind.HOST_THREAD)
+        first = builder.event_count - len(view.row)
+        rows = view.row[operators]
+        start_ns = view.raw.start_ns[rows]
+        end_ns = start_ns + view.duration_ns[operators]
+        event = link_to_operators(builder.allocations, first + operators, view.raw.name[rows], start_ns, end_ns)
+        builder.allocations = replace(builder.allocations, event=event.astype(np.int32))
+    if left is None:
+        return collectives
+    builder.diagnostics.add(
+        "kernel-not-in-trace",
+        Severity.NOTICE,
+        "rows of the kernel table are not in trace_view.json and were added to the timeline",
+        count=len(left),
+        position=SourcePosition(view.paths[0]),
+    )
+    known = builder.kernels
+    added = add_kernel_timeline(builder, left, communication, device, group_names)
+    if known is not None and builder.kernels is not None:
+        builder.kernels = concatenate([known, builder.kernels])
+    return both(collectives, added)
 
 
 def _timeline_of_tables(

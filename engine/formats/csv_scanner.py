@@ -20,6 +20,7 @@ HARD = 2
 
 _COMMA, _NEWLINE, _QUOTE, _RETURN, _SPACE, _TAB = 44, 10, 34, 13, 32, 9
 _MAX_FRACTION_DIGITS = 12
+_ROOM_FOR_A_DIGIT = np.iinfo(np.int64).max // 10
 _WORDS = tuple(int.from_bytes(word, "big") for word in (b"n/a", b"na", b"nan", b"none", b"null", b"-", b"--"))
 
 
@@ -149,19 +150,19 @@ def _decimal(data, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001,
         start += 1
     mantissa = np.int64(0)
     power = digits = seen = np.int64(0)
-    point = inexact = False
+    point = inexact = full = False
     while start < end:
         byte = np.int64(data[start])
         if byte == 46 and not point:
             point = True
         elif 48 <= byte <= 57:
             seen += 1
-            if digits < 18:
+            digits += mantissa > 0 or byte != 48
+            if mantissa < _ROOM_FOR_A_DIGIT and not full:
                 mantissa = mantissa * 10 + (byte - 48)
-                digits += mantissa > 0
                 power -= point
             else:
-                digits += 1
+                full = True
                 inexact = inexact or byte != 48
                 power += not point
         else:
@@ -188,7 +189,7 @@ def _scaled(mantissa, power, scale, inexact):  # type: ignore[no-untyped-def]  #
     """Returns ``mantissa · 10^power · scale`` rounded half to even, or MISSING where it exceeds int64."""
     if mantissa == 0:
         return np.int64(0)
-    while power > 0 and mantissa < 922_337_203_685_477_580:
+    while power > 0 and mantissa < _ROOM_FOR_A_DIGIT:
         mantissa *= 10
         power -= 1
     while power < -_MAX_FRACTION_DIGITS:
