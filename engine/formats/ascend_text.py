@@ -9,7 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.core.errors import EmptyTraceError, SourcePosition, UnsupportedTraceVersionError
+from engine.core.errors import (
+    EmptyTraceError,
+    SourcePosition,
+    TraceReadError,
+    TraceSyntaxError,
+    UnsupportedTraceVersionError,
+)
 from engine.core.progress import part_of
 from engine.formats import ascend_layout as layout
 from engine.formats.ascend_arguments import AscendArguments, first_positions, json_files
@@ -55,6 +61,7 @@ class AscendTextReader:
 
         Raises:
             UnsupportedTraceVersionError: The capture consists of profiler databases only.
+            TraceSyntaxError: Nothing could be read, and a file is broken.
             EmptyTraceError: None of the files holds anything.
             OperationCancelled: Cancelled.
         """
@@ -71,9 +78,7 @@ class AscendTextReader:
         metadata = _read_timeline(capture, builder, metadata, device, context)
         _read_tables(capture, builder, context)
         if builder.event_count == 0 and not builder.curves and builder.allocations is None and not builder.tables:
-            raise EmptyTraceError(
-                "no file of the capture holds anything", SourcePosition(capture.root), "record it again"
-            )
+            raise _nothing_read(capture, builder.diagnostics)
         read = {role: path for role, path in capture.files.items() if not role.startswith(layout.UNREAD)}
         return builder.build(
             origin=Origin.MEASURED,
@@ -86,6 +91,14 @@ class AscendTextReader:
     def argument_decoder(self, source: Source) -> ArgumentDecoder | None:
         """Returns the decoder of a trace that was re-opened from the cache."""
         return AscendArguments(layout.roles_of(source))
+
+
+def _nothing_read(capture: Capture, log: DiagnosticLog) -> TraceReadError:
+    """Returns what is wrong with a capture that gave nothing: its first broken file, or that all are empty."""
+    for item in log.diagnostics():
+        if item.severity is Severity.ERROR:
+            return TraceSyntaxError(item.message, item.position, "record the capture again")
+    return EmptyTraceError("no file of the capture holds anything", SourcePosition(capture.root), "record it again")
 
 
 def _count_unread(capture: Capture, log: DiagnosticLog) -> None:

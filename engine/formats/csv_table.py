@@ -275,7 +275,7 @@ def _convert(
         numbers, _, refused = _floats(block, slot)
         _count_unreadable(log, len(refused), path, block, refused[0] if refused else -1)
         return numbers
-    return _texts(block, slot, column, strings)
+    return _texts(block, slot, column, strings, log, path)
 
 
 def _count_unreadable(log: DiagnosticLog, count: int, path: Path, block: _Block, row: int) -> None:
@@ -304,7 +304,9 @@ def _floats(block: _Block, slot: int) -> tuple[Float64Array, int, list[int]]:
     return numbers, int(most_digits), refused
 
 
-def _texts(block: _Block, slot: int, column: Column, strings: StringInterner) -> Int32Array:
+def _texts(
+    block: _Block, slot: int, column: Column, strings: StringInterner, log: DiagnosticLog, path: Path
+) -> Int32Array:
     starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
     group = np.empty(len(starts), dtype=np.int32)
     first_row = np.empty(len(starts), dtype=np.int32)
@@ -315,7 +317,15 @@ def _texts(block: _Block, slot: int, column: Column, strings: StringInterner) ->
     for index, row in enumerate(first_row[:count].tolist()):
         start, end = int(starts[row]), int(ends[row])
         none = column.kind is CellKind.TEXT_OR_NONE and csv_scanner.says_none(block.data, start, end)
-        ids[index] = ABSENT if none or start == end else strings.intern(block.text(row, slot).strip(column.strip))
+        text = block.text(row, slot).strip(column.strip)
+        ids[index] = ABSENT if none or start == end else strings.intern(text)
+        log.add(
+            "invalid-utf8",
+            Severity.NOTICE,
+            "texts hold bytes that are no UTF-8; each is shown as �",
+            count=int("\N{REPLACEMENT CHARACTER}" in text),
+            position=SourcePosition(path, byte=start),
+        )
     return ids[group]
 
 

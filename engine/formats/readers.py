@@ -2,9 +2,10 @@
 
 from engine.core.registry import Registry
 from engine.formats.ascend_text import AscendTextReader
+from engine.formats.chrome import ChromeReader
 from engine.formats.reader import Reader
 
 
 def built_in_readers() -> Registry[Reader]:
-    """Returns a fresh registry of the built-in formats and those of plug-ins."""
-    return Registry[Reader]([AscendTextReader()], "cannscope.readers")
+    """Returns a fresh registry: Ascend's text captures first, any Chrome trace last."""
+    return Registry[Reader]([AscendTextReader(), ChromeReader()], "cannscope.readers")
