@@ -8,6 +8,7 @@ from engine.analyses.activity import Activity, activities, activity_intervals
 from engine.core.arrays import UInt8Array
 from engine.trace.intervals import Intervals, clip, difference, intersection, join
 from engine.trace.trace import TimeRange, Trace
+from engine.trace.tracks import TrackKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,9 @@ def device_work(trace: Trace) -> DeviceWork:
 
 
 def device_totals(trace: Trace, window: TimeRange | None = None) -> DeviceTotals | None:
-    """Returns the totals of the trace (or of a window of it); None where it has no device work.
+    """Returns the totals of the trace (or of a window of it); None where it recorded no device streams or no work.
+
+    Collectives alone (a rank with ``communication.json`` only) would show computing as zero and idle as all the rest.
 
     Inside a window the span is the window itself, so busy + idle = window and no share exceeds 100 %. Without one the
     span is that of the work; tasks of zero length stretch it like any other.
@@ -80,7 +83,7 @@ def device_totals(trace: Trace, window: TimeRange | None = None) -> DeviceTotals
     rows = np.flatnonzero(
         (kinds == Activity.COMPUTING) | (kinds == Activity.COMMUNICATION) | (kinds == Activity.MEMORY)
     )
-    if len(rows) == 0:
+    if len(rows) == 0 or len(trace.events_of(TrackKind.DEVICE_STREAM)) == 0:
         return None
     work = _work(trace, kinds)
     if window is None:

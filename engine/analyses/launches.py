@@ -16,7 +16,8 @@ def launch_events(trace: Trace) -> Int32Array:
 
     Equal ``correlation`` numbers decide (one graph launch may own many tasks; of several host calls with one number
     the innermost is the launch). Tasks without a partner take the source of a flow that ends on them: Level0 captures
-    of Ascend have no CANN layer, so there the framework operator (``async_npu``) is the launch.
+    of Ascend have no CANN layer, so there the ``Dequeue`` that ran the framework's operator is the launch, or the
+    operator itself (``async_npu``) where it did not go through the task queue.
     """
     result = np.full(len(trace.events), ABSENT, dtype=np.int32)
     host_rows = trace.events_of(*HOST_KINDS)
@@ -26,6 +27,13 @@ def launch_events(trace: Trace) -> Int32Array:
     _fill_by_correlation(trace, host_rows, device_rows, result)
     _fill_by_flow(trace, result)
     return result
+
+
+def queue_links(trace: Trace) -> tuple[Int32Array, Int32Array]:
+    """Returns the task queue's ``(enqueue, dequeue)`` event rows, int32, shape (n,) each."""
+    wanted = trace.flows.kind == trace.strings.id_of("async_task_queue")
+    wanted &= (trace.flows.source >= 0) & (trace.flows.target >= 0)
+    return trace.flows.source[wanted], trace.flows.target[wanted]
 
 
 def operator_events(trace: Trace) -> Int32Array:
@@ -72,7 +80,16 @@ def _fill_by_flow(trace: Trace, result: Int32Array) -> None:
     source, target = source[open_targets], target[open_targets]
     # The CANN call is closer to the launch than the operator: written last, it wins.
     order = np.argsort(_on_kinds(trace, (TrackKind.CANN_THREAD,))[source], kind="stable")
-    result[target[order]] = source[order]
+    result[target[order]] = _through_queue(trace, source[order])
+
+
+def _through_queue(trace: Trace, operators: Int32Array) -> Int32Array:
+    """Returns for each row the ``Dequeue`` that ran it later (its ``Enqueue`` lies in it), else the row itself."""
+    enqueue, dequeue = queue_links(trace)
+    queued_as = np.arange(len(trace.events), dtype=np.int32)
+    holder = trace.events.parent[enqueue]
+    queued_as[holder[holder != ABSENT]] = dequeue[holder != ABSENT]
+    return queued_as[operators]
 
 
 def _host_to_device_flows(trace: Trace) -> tuple[Int32Array, Int32Array]:

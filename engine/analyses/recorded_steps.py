@@ -21,7 +21,7 @@ _COLUMNS = {
 }
 """Value (JSON key without its unit) → column title; the file is in µs without saying so."""
 
-RecordedStep = Mapping[str, float]
+RecordedStep = Mapping[str, int]
 """Value → ns; values the file does not have are absent."""
 
 
@@ -36,7 +36,7 @@ def recorded_steps(trace: Trace) -> dict[int | None, RecordedStep]:
         values_us = {key: _number(trace, table, title, row) for key, title in _COLUMNS.items()}
         number = _number(trace, table, "Step", row)
         rows[None if number is None else int(number)] = {
-            key: value_us * NS_PER_US for key, value_us in values_us.items() if value_us is not None
+            key: round(value_us * NS_PER_US) for key, value_us in values_us.items() if value_us is not None
         }
     return rows
 
