@@ -145,6 +145,12 @@ class StackedBars(QWidget):
         room_px = rect.width() - 8
         metrics = self.fontMetrics()
         text = next((text for text in part.short_texts if metrics.horizontalAdvance(text) <= room_px), "")
+        if text and not part.fill.is_solid:
+            width_px = metrics.horizontalAdvance(text) + 6
+            painter.fillRect(
+                QRectF(rect.center().x() - width_px / 2, rect.top() + 2, width_px, rect.height() - 4),
+                QColor(self._theme.colours.background),
+            )
         painter.setFont(self.font())
         painter.setPen(text_colour_on(part.fill, self._theme.colours))
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)

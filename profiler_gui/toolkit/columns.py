@@ -92,6 +92,8 @@ class StackedColumns(QWidget):
         largest = max((bar.total for bar in self._longest), default=0) or 1
         for number, row in enumerate(self._rows):
             self._paint_title(painter, number, row)
+            if not row.bars:
+                continue
             for position, group in enumerate(self.groups(number)):
                 self._paint_column(painter, row, group, self.column_rect(number, position), largest)
         self._paint_step_titles(painter)

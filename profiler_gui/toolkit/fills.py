@@ -31,6 +31,19 @@ class Fill:
         return self.pattern is Qt.BrushStyle.SolidPattern
 
 
+COMPUTING = Fill(lambda colours: colours.computing)
+OVERLAPPED = Fill(lambda colours: colours.computing, Qt.BrushStyle.BDiagPattern)
+TRANSFER = Fill(lambda colours: colours.transfer)
+WAIT = Fill(lambda colours: colours.wait)
+UNSPLIT = Fill(lambda colours: colours.communication, Qt.BrushStyle.FDiagPattern)
+COPIES = Fill(lambda colours: colours.memory, Qt.BrushStyle.Dense4Pattern)
+IDLE = Fill(lambda colours: colours.idle)
+ALLOCATED = Fill(lambda colours: colours.allocated)
+CACHED = Fill(lambda colours: colours.allocated, Qt.BrushStyle.BDiagPattern)
+OTHER_MEMORY = Fill(lambda colours: colours.stranded, Qt.BrushStyle.Dense5Pattern)
+FREE_MEMORY = Fill(lambda colours: colours.idle)
+
+
 def paint_fill(painter: QPainter, rect: QRectF, fill: Fill, colours: Colours) -> None:
     """Paints a part, a hatched one with an outline that keeps it whole."""
     colour = QColor(fill.role(colours))

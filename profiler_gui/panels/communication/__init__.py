@@ -1,0 +1,1 @@
+"""Collectives: when they transfer, when they wait, and for whom."""

@@ -1,0 +1,115 @@
+"""The pieces of the first screen: titled cards, findings with their buttons, and the checklist."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from profiler_gui.panels.overview.evidence import Evidence
+from profiler_gui.panels.overview.findings import Checklist, FindingText
+from profiler_gui.toolkit.translations import tr
+
+
+class Card(QFrame):
+    """A titled block of the page; ``body`` takes its contents."""
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self.setBackgroundRole(self.backgroundRole().Base)
+        self.setAutoFillBackground(True)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.body = QVBoxLayout(self)
+        self.body.setContentsMargins(14, 10, 14, 12)
+        self.body.setSpacing(8)
+        heading = QLabel(title)
+        heading.setFont(bold(heading.font()))
+        self.body.addWidget(heading)
+
+
+class FindingsCard(Card):
+    """What to look at first, each with the way to its evidence.
+
+    Args:
+        show: Called with the evidence of a finding whose [Show] is pressed.
+    """
+
+    def __init__(self, show: Callable[[Evidence], None], parent: QWidget | None = None) -> None:
+        super().__init__(tr("What costs the most"), parent)
+        self._show = show
+        self._rows = QWidget()
+        self._layout = QVBoxLayout()
+        self._layout.setSpacing(0)
+        self.body.addLayout(self._layout)
+        self._layout.addWidget(self._rows)
+
+    @property
+    def buttons(self) -> list[QPushButton]:
+        """The [Show] buttons, from the top."""
+        return self._rows.findChildren(QPushButton)
+
+    def set_findings(self, findings: tuple[FindingText, ...]) -> None:
+        """Shows other findings."""
+        self._layout.removeWidget(self._rows)
+        self._rows.deleteLater()
+        self._rows = QWidget()
+        self._layout.addWidget(self._rows)
+        grid = QGridLayout(self._rows)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(16)
+        grid.setVerticalSpacing(8)
+        grid.setColumnStretch(1, 1)
+        if not findings:
+            grid.addWidget(text_label(tr("Nothing was found that costs time or memory.")), 0, 0)
+        for row, finding in enumerate(findings):
+            title = text_label(finding.title)
+            title.setFont(bold(title.font()))
+            title.setMinimumWidth(min(title.fontMetrics().horizontalAdvance(finding.title) + 8, 220))
+            grid.addWidget(title, row, 0, Qt.AlignmentFlag.AlignTop)
+            lines = f"{finding.detail}\n{finding.gain}" if finding.gain else finding.detail
+            grid.addWidget(text_label(lines), row, 1, Qt.AlignmentFlag.AlignTop)
+            button = QPushButton(tr("Show"))
+            button.setAccessibleName(tr("Show: {title}", title=finding.title))
+            button.setToolTip(tr("Go to where this shows"))
+            button.clicked.connect(self._shower(finding.evidence))
+            grid.addWidget(button, row, 2, Qt.AlignmentFlag.AlignTop)
+
+    def _shower(self, evidence: Evidence) -> Callable[[], None]:
+        return lambda: self._show(evidence)
+
+
+class ChecklistCard(Card):
+    """What was checked and is fine, and what could not be checked."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(tr("Checked and fine"), parent)
+        self._fine = text_label("")
+        self._unknown = text_label("")
+        self._unknown_title = QLabel(tr("Could not be checked"))
+        self._unknown_title.setFont(bold(self._unknown_title.font()))
+        for label in (self._fine, self._unknown_title, self._unknown):
+            self.body.addWidget(label)
+
+    def set_checklist(self, checklist: Checklist) -> None:
+        """Shows another checklist."""
+        self._fine.setText("\n".join(f"✓ {text}" for text in checklist.fine) or tr("Nothing yet."))
+        self._unknown.setText("\n".join(f"– {text}" for text in checklist.unknown))
+        self._unknown.setVisible(bool(checklist.unknown))
+        self._unknown_title.setVisible(bool(checklist.unknown))
+
+
+def text_label(text: str) -> QLabel:
+    """Returns a label whose plain text wraps and can be selected and copied."""
+    label = QLabel(text)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+def bold(font: QFont) -> QFont:
+    """Returns the font in bold."""
+    heavier = QFont(font)
+    heavier.setBold(True)
+    return heavier

@@ -1,0 +1,200 @@
+"""The first screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from profiler_gui.commands.panes import PaneContext
+from profiler_gui.panels.overview.cards import Card, ChecklistCard, FindingsCard, text_label
+from profiler_gui.panels.overview.evidence import Evidence, evidence_of
+from profiler_gui.panels.overview.findings import checklist_of, findings_of
+from profiler_gui.panels.overview.memory_bars import legend_of as memory_legend
+from profiler_gui.panels.overview.memory_bars import memory_bars
+from profiler_gui.panels.overview.sentence import linked
+from profiler_gui.panels.overview.step_bars import legend_of as step_legend
+from profiler_gui.panels.overview.step_bars import step_bars
+from profiler_gui.session.selection import NOTHING
+from profiler_gui.toolkit.bars import Bar, StackedBars
+from profiler_gui.toolkit.columns import ColumnRow, StackedColumns
+from profiler_gui.toolkit.fills import Legend
+from profiler_gui.toolkit.translations import tr
+
+if TYPE_CHECKING:  # the analyses are imported after the first paint
+    from engine.analyses.summary import JobSummary
+
+MAX_LYING_BARS = 12
+"""More bars than this stand as columns."""
+
+
+class OverviewPage(QScrollArea):
+    """One sentence in which every number is a link, the steps, the memory, findings and what is fine."""
+
+    def __init__(self, context: PaneContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._session = context.session
+        self._places: list[tuple[int, int]] = []
+        self._memory_ranks: list[int] = []
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName(tr("Overview"))
+        self._make_sentence()
+        self._make_steps()
+        self._make_memory()
+        self._findings = FindingsCard(self._show)
+        self._checklist = ChecklistCard()
+        self._note = text_label("")
+        page = QWidget()
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(16, 12, 16, 16)
+        layout.setSpacing(12)
+        self._cards = (self._steps_card, self._memory_card, self._findings, self._checklist)
+        for widget in (self._sentence, self._memory_sentence, self._note, *self._cards):
+            layout.addWidget(widget)
+        layout.addStretch(1)
+        self.setWidget(page)
+        for signal in (
+            self._session.document_changed,
+            self._session.summary_changed,
+            self._session.rank_changed,
+            self._session.step_changed,
+        ):
+            signal.connect(self._update)
+        self._update()
+
+    def _make_sentence(self) -> None:
+        self._sentence = QLabel()
+        self._sentence.setTextFormat(Qt.TextFormat.RichText)
+        self._sentence.setWordWrap(True)
+        self._sentence.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse
+            | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+            | Qt.TextInteractionFlag.TextSelectableByMouse
+        )
+        self._sentence.linkActivated.connect(self._follow)
+        font = self._sentence.font()
+        font.setPointSizeF(font.pointSizeF() * 1.5)
+        self._sentence.setFont(font)
+        self._memory_sentence = QLabel()
+        self._memory_sentence.setTextFormat(Qt.TextFormat.RichText)
+        self._memory_sentence.setWordWrap(True)
+        self._memory_sentence.setTextInteractionFlags(self._sentence.textInteractionFlags())
+        self._memory_sentence.linkActivated.connect(self._follow)
+
+    def _make_steps(self) -> None:
+        theme = self._context.theme
+        self._steps_card = Card(tr("Where the time of each step went"))
+        self._bars = StackedBars(theme, tr("Steps"))
+        self._columns = StackedColumns(theme, tr("Steps"))
+        self._steps_legend = Legend(theme)
+        for widget in (self._bars, self._columns, self._steps_legend):
+            self._steps_card.body.addWidget(widget)
+        self._bars.activated.connect(lambda row, part: self._show_part(*self._places[row], part))
+        self._columns.activated.connect(self._show_column)
+
+    def _make_memory(self) -> None:
+        theme = self._context.theme
+        self._memory_card = Card(tr("Device memory at its highest"))
+        self._memory_bars = StackedBars(theme, tr("Device memory"))
+        self._memory_legend = Legend(theme)
+        self._memory_card.body.addWidget(self._memory_bars)
+        self._memory_card.body.addWidget(self._memory_legend)
+        self._memory_bars.activated.connect(lambda row, _: self._show_memory(self._memory_ranks[row]))
+
+    def _update(self) -> None:
+        summary, rank = self._session.job_summary, self._session.rank
+        for widget in (self._sentence, self._memory_sentence, *self._cards):
+            widget.setVisible(summary is not None)
+        self._note.setVisible(summary is None)
+        if summary is None:
+            is_open = self._session.document is not None
+            self._note.setText(
+                tr("The analyses are still running.") if is_open else tr("Open a capture to see it here.")
+            )
+            return
+        self._update_sentence(summary, rank)
+        self._update_steps(summary, rank)
+        self._update_memory(summary, rank)
+        self._findings.set_findings(self._session.derived(("findings", rank), lambda: findings_of(summary, rank)))
+        self._checklist.set_checklist(self._session.derived(("checklist", rank), lambda: checklist_of(summary, rank)))
+
+    def _update_sentence(self, summary: JobSummary, rank: int) -> None:
+        from engine.analyses.headline import headline
+
+        first = self._session.derived(("headline", rank), lambda: headline(summary, rank))
+        self._sentence.setText(linked(first))
+        self._sentence.setAccessibleName(first.sentence)
+        memory = f'<a href="memory">{first.memory_sentence}</a>' if first.memory_sentence else ""
+        self._memory_sentence.setText(memory)
+        self._memory_sentence.setAccessibleName(first.memory_sentence)
+        self._memory_sentence.setVisible(bool(memory))
+
+    def _update_steps(self, summary: JobSummary, rank: int) -> None:
+        rows = [(entry.rank, step_bars(summary, entry.rank, rank, self._session.step)) for entry in summary.ranks]
+        several_ranks = len(rows) > 1
+        bars = [(number, index, bar) for number, own in rows for index, bar in enumerate(own)]
+        lies = len(bars) <= MAX_LYING_BARS
+        self._bars.setVisible(lies)
+        self._columns.setVisible(not lies)
+        if lies:
+            several_steps = any(len(own) > 1 for _, own in rows)
+            self._places = [(number, index) for number, index, _ in bars]
+            self._bars.set_bars(
+                tuple(
+                    _titled(bar, number if several_ranks else None, several_steps, is_current=number == rank)
+                    for number, _, bar in bars
+                )
+            )
+        else:
+            titles = [tr("rank {rank}", rank=number) if several_ranks else "" for number, _ in rows]
+            self._columns.set_rows(tuple(ColumnRow(title, own) for title, (_, own) in zip(titles, rows, strict=True)))
+        self._steps_legend.set_entries(step_legend(tuple(bar for _, _, bar in bars)))
+
+    def _update_memory(self, summary: JobSummary, rank: int) -> None:
+        bars = memory_bars(summary, rank)
+        self._memory_card.setVisible(bool(bars))
+        self._memory_ranks = [number for number, _ in bars]
+        self._memory_bars.set_bars(tuple(bar for _, bar in bars))
+        self._memory_legend.set_entries(memory_legend(tuple(bar for _, bar in bars)))
+
+    def _follow(self, target: str) -> None:
+        summary = self._session.job_summary
+        if target == "memory":
+            self._context.show_pane("memory")
+        elif summary is not None:
+            self._show(evidence_of(summary, self._session.rank, target))
+
+    def _show_part(self, rank: int, step: int, part: str) -> None:
+        summary = self._session.job_summary
+        if summary is not None:
+            only_step = step if len(summary.rank(rank).steps) > 1 else None
+            self._show(evidence_of(summary, rank, part, only_step))
+
+    def _show_column(self, row: int, index: int) -> None:
+        summary = self._session.job_summary
+        if summary is not None:
+            self._show_part(summary.ranks[row].rank, index, "step")
+
+    def _show_memory(self, rank: int) -> None:
+        self._session.set_rank(rank)
+        self._context.show_pane("memory")
+
+    def _show(self, evidence: Evidence) -> None:
+        if evidence.selection != NOTHING:
+            self._session.select(evidence.selection, reveal=True)
+            if evidence.zooms:
+                self._session.show_selection()
+        self._context.show_pane(evidence.pane)
+
+
+def _titled(bar: Bar, rank: int | None, several_steps: bool, *, is_current: bool) -> Bar:
+    """Returns the bar with the rank in its title where there are several."""
+    if rank is None:
+        return bar
+    name = tr("rank {rank}", rank=rank)
+    title = f"{name}, {bar.title}" if several_steps else name
+    return Bar(title, bar.parts, bar.value_text, bar.is_current or (is_current and not several_steps))

@@ -1,0 +1,37 @@
+"""The first sentence with its numbers as links."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the analyses are imported after the first paint
+    from engine.analyses.headline import Headline
+
+_DURATION = re.compile(r"[\d.,]+ (?:ns|µs|ms|s)\b")
+
+
+def linked(headline: Headline) -> str:
+    """Returns the sentence as rich text: every part, and the length of the step, links to its own id.
+
+    The engine's words stay as they are; only links are laid over them.
+    """
+    spans: list[tuple[int, int, str]] = []
+    for share in headline.shares:
+        start = headline.sentence.find(share.text)
+        if start >= 0:
+            spans.append((start, start + len(share.text), share.id))
+    duration = _DURATION.search(headline.sentence)
+    if duration is not None:
+        spans.append((duration.start(), duration.end(), "step"))
+    pieces = []
+    done = 0
+    for start, end, target in sorted(spans):
+        if start < done:
+            continue
+        pieces.append(escape(headline.sentence[done:start], quote=False))
+        pieces.append(f'<a href="{target}">{escape(headline.sentence[start:end], quote=False)}</a>')
+        done = end
+    pieces.append(escape(headline.sentence[done:], quote=False))
+    return "".join(pieces)
