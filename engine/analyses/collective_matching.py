@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.analyses.collective_rows import INDEXED_NAME, MAY_LEAVE_EARLY, POINT_TO_POINT, CollectiveRows
+from engine.analyses.group_members import GroupDirectory
 from engine.core.units import NS_PER_US
 from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
 from engine.trace.job import Alignment, Job
-from engine.trace.trace import ParallelGroup
 
 MAX_EARLY_LEAVE_NS = 50 * NS_PER_US
 """By how much a member of a symmetric operation may seem to leave before the last arrival. Ranks of one host convert
@@ -44,19 +44,10 @@ class Matching:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Members:
-    """The members of a group as far as they are known: ``ranks`` is None while they are not certain."""
-
-    ranks: tuple[int, ...] | None
-    missing: tuple[int, ...]
-    name: str
-
-
 def match_collectives(job: Job, rows: Mapping[int, CollectiveRows]) -> Matching:
     """Returns which rows of different ranks are one collective. ``rows`` holds every rank of the job."""
     log = DiagnosticLog()
-    directory = _GroupDirectory(job)
+    directory = GroupDirectory(job)
     complete: list[tuple[Place, ...]] = []
     missing: dict[Place, tuple[int, ...]] = {}
     names: dict[Place, str] = {}
@@ -116,63 +107,6 @@ def _only_pairs(rows: Mapping[int, CollectiveRows], places: Mapping[int, Sequenc
     return all(rows[rank].operation[row] in POINT_TO_POINT for rank, row in _flat(places))
 
 
-class _GroupDirectory:
-    """What the job's metadata says of its groups."""
-
-    def __init__(self, job: Job) -> None:
-        self.open = frozenset(entry.rank for entry in job.ranks)
-        sizes = [entry.trace.metadata.world_size for entry in job.ranks]
-        self.world_size = max((size for size in sizes if size is not None), default=None)
-        known = [group for entry in job.ranks for group in entry.trace.metadata.parallel_groups]
-        self.groups = [ParallelGroup(*key) for key in sorted({(group.id, group.name, group.ranks) for group in known})]
-
-    @property
-    def all_open(self) -> bool:
-        """Whether every rank of the job is open."""
-        return self.world_size is not None and len(self.open) >= self.world_size
-
-    @property
-    def unopened(self) -> tuple[int, ...]:
-        """Ranks of the job that are not open, where its size is known."""
-        return tuple(rank for rank in range(self.world_size or 0) if rank not in self.open)
-
-    def members(self, group: str, observed: frozenset[int], only_pairs: bool) -> _Members:
-        """Returns the members of a group that the ranks ``observed`` have in their tables."""
-        named = [item for item in self.groups if item.id == group and observed <= set(item.ranks)]
-        fitting = named or [item for item in self.groups if set(item.ranks) & self.open == observed]
-        if not named and only_pairs:
-            fitting = [item for item in fitting if item.name in ("pp", "cp")] or fitting
-        if not named and len(observed) > 1:
-            fitting = [item for item in fitting if len(item.ranks) > 1]
-        name = " or ".join(dict.fromkeys(item.name for item in fitting if item.name))
-        possible = frozenset(rank for item in fitting for rank in item.ranks)
-        if not named and self.all_open:
-            return _Members(tuple(sorted(observed)), (), name)
-        if not fitting:
-            return _Members(None, self.unopened, "")
-        missing = tuple(sorted(possible - self.open))
-        certain = len({frozenset(item.ranks) for item in fitting}) == 1
-        return _Members(tuple(sorted(possible)) if certain and not missing else None, missing, name)
-
-    def unnamed_members(self) -> _Members:
-        """Returns what is known of the members of collectives whose capture names no group."""
-        return _Members(None, self.unopened, "")
-
-    def unnamed_candidates(self, holders: tuple[int, ...], only_pairs: bool) -> list[tuple[int, ...]]:
-        """Returns sets of ranks that may share a collective without a group, the largest first.
-
-        Only sets all of whose members are open and took part. A send and its receive have two members; whose they
-        are is certain only where no third rank took part.
-        """
-        if not self.all_open:
-            return []
-        if only_pairs:
-            return [tuple(sorted(holders))] if len(holders) == 2 else []  # a pair
-        sets = {tuple(sorted(self.open))} | {tuple(sorted(set(item.ranks))) for item in self.groups}
-        taking_part = [item for item in sets if len(item) > 1 and set(item) <= set(holders)]
-        return sorted(taking_part, key=lambda item: (-len(item), item))
-
-
 def _pair(
     job: Job,
     rows: Mapping[int, CollectiveRows],
@@ -191,7 +125,7 @@ def _pair(
             continue
         if any(job.rank_trace(rank).alignment is Alignment.UNALIGNED for rank in members):
             continue
-        matches = _in_order(rows, places, members)
+        matches = _together(job, rows, places, members)
         possible = [match for match in matches if _possible(job, rows, match)]
         if len(candidates) > 1 and len(possible) < len(matches):
             continue
@@ -209,15 +143,40 @@ def _pair(
     return paired
 
 
-def _in_order(
-    rows: Mapping[int, CollectiveRows], places: Mapping[int, Sequence[int]], members: tuple[int, ...]
+def _together(
+    job: Job, rows: Mapping[int, CollectiveRows], places: Mapping[int, Sequence[int]], members: tuple[int, ...]
 ) -> list[tuple[Place, ...]]:
-    """Returns the n-th row of every member together; nothing where the members disagree on how many there are."""
+    """Returns the n-th row of every member together.
+
+    Where the members disagree on how many there are (their captures begin or end at different times) the sequence
+    numbers of PyTorch's process group tell which belong together; without them nothing does.
+    """
     columns = [places.get(rank, ()) for rank in members]
     if len(set(map(len, columns))) != 1:
-        return []
+        columns = _by_sequence(job, rows, dict(zip(members, columns, strict=True)))
     together = [tuple(zip(members, match, strict=True)) for match in zip(*columns, strict=True)]
     return [match for match in together if _same_operation(rows, match)]
+
+
+def _by_sequence(
+    job: Job, rows: Mapping[int, CollectiveRows], places: Mapping[int, Sequence[int]]
+) -> list[Sequence[int]]:
+    """Returns for every member the rows whose sequence number all members have, in its order.
+
+    Decodes the arguments of the family's events; only families whose counts differ come here.
+    """
+    numbered: list[dict[int, int]] = []
+    for rank, rank_rows in places.items():
+        trace = job.rank_trace(rank).trace
+        own = {}
+        for row in rank_rows:
+            event = int(rows[rank].table.event[row])
+            number = trace.arguments(event).get("Seq") if event >= 0 else None
+            if isinstance(number, int):
+                own[number] = row
+        numbered.append(own)
+    common = sorted(set.intersection(*(set(own) for own in numbered)))
+    return [[own[number] for number in common] for own in numbered]
 
 
 def _same_operation(rows: Mapping[int, CollectiveRows], match: tuple[Place, ...]) -> bool:

@@ -75,7 +75,7 @@ def collective_rows(trace: Trace, activity: UInt8Array) -> CollectiveRows:
         table=table,
         name=tuple(names),
         operation=tuple(map(operation_of, names)),
-        group=tuple(group or _digits(name) for group, name in zip(groups, names, strict=True)),
+        group=tuple(map(_group, groups, names)),
         shape=_shapes(trace, table.event) if on_host else tuple(_sizes(table.bytes)),
         on_host=on_host,
         rounding_ns=_rounding_ns(table.start_ns + (trace.metadata.epoch_ns or 0)),
@@ -91,9 +91,10 @@ def operation_of(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _digits(name: str) -> str:
+def _group(recorded: str, name: str) -> str:
+    """Returns the recorded group unless the operator's name contradicts it: some tracks are merely titled."""
     found = INDEXED_NAME.match(name)
-    return found["group"] if found else ""
+    return recorded if found is None or (recorded and recorded.endswith(found["group"])) else found["group"]
 
 
 def _undescribed(trace: Trace, events: Int32Array) -> Int32Array:

@@ -12,13 +12,16 @@ from engine.analyses.collectives import Arrival, Collective, LinkStatistic, Slow
 from engine.analyses.hiding import with_hideable
 from engine.analyses.pipeline_stages import pipeline_stages
 from engine.analyses.slow_ranks import slow_ranks
+from engine.analyses.step_ranges import positions_of_collectives, positions_of_starts
 from engine.analyses.steps import Step, steps
 from engine.core.arrays import Int64Array
 from engine.core.units import NS_PER_S
 from engine.trace.diagnostics import Diagnostic
 from engine.trace.intervals import EMPTY, Intervals, covered_ns, difference, union
 from engine.trace.job import Job
+from engine.trace.tables import CollectiveTable
 from engine.trace.trace import Trace
+from engine.trace.tracks import TrackKind
 
 __all__ = [
     "Arrival",
@@ -28,7 +31,6 @@ __all__ = [
     "SlowRank",
     "communication",
     "split_waiting",
-    "step_of",
 ]
 
 
@@ -82,7 +84,7 @@ def communication(job: Job, steps_of_rank: Mapping[int, tuple[Step, ...]] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RankWork:
-    """What the analysis needs of one trace."""
+    """What the analysis needs of one trace; ``computing`` is None where the capture lists none."""
 
     rows: CollectiveRows
     computing: Intervals | None
@@ -90,9 +92,20 @@ class _RankWork:
     @staticmethod
     def of(trace: Trace) -> "_RankWork":
         kinds = activities(trace)
+        rows = collective_rows(trace, kinds)
+        if rows.on_host:
+            return _RankWork(rows, _host_computing(trace))
         computes = bool(np.any(kinds == Activity.COMPUTING))
-        computing = activity_intervals(trace, kinds, Activity.COMPUTING) if computes else None
-        return _RankWork(collective_rows(trace, kinds), computing)
+        return _RankWork(rows, activity_intervals(trace, kinds, Activity.COMPUTING) if computes else None)
+
+
+def _host_computing(trace: Trace) -> Intervals | None:
+    """Returns when the host ran ATen operators: they compute and never wait for a collective."""
+    host = trace.events_of(TrackKind.HOST_THREAD)
+    names = np.unique(trace.events.name[host]).tolist()
+    operators = [name for name in names if trace.strings.text(name).startswith("aten::")]
+    rows = host[np.isin(trace.events.name[host], operators)]
+    return union(trace.events.start_ns[rows], trace.events.end_ns[rows]) if len(rows) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +149,7 @@ def _collectives(
     end_ns = table.start_ns + table.elapsed_ns
     exposed_wait_ns = waits_ns - covered_ns(computing, table.start_ns, transfer_start_ns)
     exposed_ns = table.elapsed_ns - covered_ns(computing, table.start_ns, end_ns)
+    step_numbers = _step_numbers(table, rank_steps)
     collectives = []
     for row in range(len(rows)):
         meeting = meetings.get((rank, row))
@@ -163,7 +177,7 @@ def _collectives(
                 vendor_wait_ns=_known(table.vendor_wait_ns, row),
                 vendor_idle_ns=_known(table.vendor_idle_ns, row),
                 bandwidth_bytes_per_s=_bandwidth(size_bytes, transit_ns if transfer_ns is None else transfer_ns),
-                step=_step_number(int(table.start_ns[row]), int(table.step[row]), rank_steps),
+                step=step_numbers[row],
             )
         )
     return tuple(collectives)
@@ -185,19 +199,13 @@ def _bandwidth(size_bytes: int | None, duration_ns: int | None) -> float | None:
     return size_bytes * NS_PER_S / duration_ns
 
 
-def _step_number(moment_ns: int, recorded: int, rank_steps: tuple[Step, ...]) -> int | None:
-    if recorded >= 0:
-        return recorded
-    return next((step.step for step in rank_steps if step.range.start_ns <= moment_ns < step.range.end_ns), None)
-
-
-def step_of(collective: Collective, rank_steps: tuple[Step, ...]) -> int | None:
-    """Returns the position of the step the collective starts in (else of the step whose number it carries)."""
-    for position, step in enumerate(rank_steps):
-        if step.range.start_ns <= collective.start_ns < step.range.end_ns:
-            return position
-    numbers = [step.step for step in rank_steps]
-    return numbers.index(collective.step) if collective.step is not None and collective.step in numbers else None
+def _step_numbers(table: CollectiveTable, rank_steps: tuple[Step, ...]) -> list[int | None]:
+    """Returns the recorded step numbers, filled up with those of the steps the collectives start in."""
+    positions = positions_of_starts(table.start_ns, table.step, rank_steps).tolist()
+    return [
+        recorded if recorded >= 0 else rank_steps[position].step if position >= 0 else None
+        for recorded, position in zip(table.step.tolist(), positions, strict=True)
+    ]
 
 
 def _links(trace: Trace) -> tuple[LinkStatistic, ...]:
@@ -224,10 +232,8 @@ def split_waiting(steps: tuple[Step, ...], collectives: tuple[Collective, ...]) 
     add up to the step's communication exactly.
     """
     by_position: dict[int, list[Collective]] = {}
-    for collective in collectives:
-        position = step_of(collective, steps)
-        if position is not None:
-            by_position.setdefault(position, []).append(collective)
+    for collective, position in zip(collectives, positions_of_collectives(collectives, steps).tolist(), strict=True):
+        by_position.setdefault(position, []).append(collective)
     return tuple(_split_step(step, by_position.get(position, [])) for position, step in enumerate(steps))
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.analyses.step_ranges import positions_in
 from engine.core.arrays import BoolArray, Int64Array
 from engine.trace.strings import ABSENT
 from engine.trace.tables import AllocationTable
@@ -139,17 +140,6 @@ def leaks(
             )
         )
     return tuple(sorted(found, key=lambda item: (-item.bytes, item.operator)))
-
-
-def positions_in(ranges: tuple[TimeRange, ...], moment_ns: Int64Array) -> Int64Array:
-    """Returns the position of the range each moment lies in, int64, −1 outside; ranges are disjoint and ordered."""
-    if not ranges:
-        return np.full(len(moment_ns), ABSENT, dtype=np.int64)
-    start_ns = np.array([item.start_ns for item in ranges], dtype=np.int64)
-    end_ns = np.array([item.end_ns for item in ranges], dtype=np.int64)
-    position = np.searchsorted(start_ns, moment_ns, side="right") - 1
-    inside = (position >= 0) & (moment_ns < end_ns[np.maximum(position, 0)])
-    return np.where(inside, position, ABSENT).astype(np.int64)
 
 
 def lifetimes(table: AllocationTable, rows: Int64Array) -> tuple[LifetimeBin, ...]:
