@@ -17,7 +17,12 @@ _LABEL_AND_UNIT = re.compile(r"(.*)\(([^()]*)\)$")
 
 
 def add_counters(
-    builder: TraceBuilder, raw: RawEvents, texts: StringTable, parents: Mapping[int, int], position: SourcePosition
+    builder: TraceBuilder,
+    raw: RawEvents,
+    texts: StringTable,
+    parents: Mapping[int, int],
+    position: SourcePosition,
+    base_ns: int = 0,
 ) -> None:
     """Adds the counters of ``raw`` to ``builder``: a COUNTER track per (process, counter name), a series per key.
 
@@ -30,6 +35,7 @@ def add_counters(
         texts: The strings of ``raw``'s ids.
         parents: String id of a process → its PROCESS track.
         position: Where to say samples without a number were found.
+        base_ns: What the file's times count from.
     """
     samples: dict[tuple[int, str, str], list[tuple[int, float]]] = {}
     keys: dict[tuple[int, str], dict[str, None]] = {}
@@ -44,7 +50,7 @@ def add_counters(
             continue
         for key, value in values.items():
             keys.setdefault(group, {})[key] = None
-            samples.setdefault((*group, key), []).append((time_ns, float(value)))
+            samples.setdefault((*group, key), []).append((time_ns + base_ns, float(value)))
     message = "counter events have no time or no number and are left out"
     builder.diagnostics.add("unusable-counter", Severity.DATA_LOSS, message, count=unusable, position=position)
     for (process, name), names_of_values in keys.items():

@@ -175,7 +175,8 @@ def _append(path: Path, text: UInt8Array, rows: RowBuffers, columns: EventColumn
     flows = columns.flows.merge(text, rows.flows[: report[rows_of.FLOWS]])
     columns.append(
         phase=rows.phases[:count].copy(),
-        encloses=rows.enclosing[:count].copy(),
+        encloses=(rows.marks[:count] & rows_of.ENCLOSES) != 0,
+        not_finished=(rows.marks[:count] & rows_of.NOT_FINISHED) != 0,
         start_ns=wide[rows_of.START_NS].copy(),
         duration_ns=wide[rows_of.DURATION_NS].copy(),
         correlation=wide[rows_of.CORRELATION_ID].copy(),

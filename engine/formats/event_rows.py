@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
+from engine.core.arrays import AnyArray, Int32Array, Int64Array, UInt8Array
 from engine.formats.byte_table import intern_span
 from engine.formats.event_scanner import (
     BIND,
     CATEGORY,
     DUR,
     FIELD_COUNT,
+    FINISHED,
     ID,
     NAME,
     PHASE,
@@ -52,7 +53,8 @@ REACHED_STOP, ARRAY_END, TEXT_END, CUT, FULL = range(5)
 
 MAX_ODD = 4096
 _COMMA, _OPEN_OBJECT, _CLOSE_ARRAY = ord(","), ord("{"), ord("]")
-_LETTER_E = ord("e")
+_LETTER_E, _LETTER_F = ord("e"), ord("f")
+ENCLOSES, NOT_FINISHED = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class RowBuffers:
 
     Attributes:
         phases: uint8, shape (capacity,): the letter of ``ph``, 0 where absent.
-        enclosing: bool, shape (capacity,): ``"bp": "e"``.
+        marks: uint8, shape (capacity,): ENCLOSES | NOT_FINISHED.
         wide: int64, shape (6, capacity).
         narrow: int32, shape (6, capacity), numbers into the three span tables.
         names: int64, shape (capacity, 3): spans of distinct names.
@@ -72,7 +74,7 @@ class RowBuffers:
     """
 
     phases: UInt8Array
-    enclosing: BoolArray
+    marks: UInt8Array
     wide: Int64Array
     narrow: Int32Array
     names: Int64Array
@@ -90,7 +92,7 @@ def scan_stretch(text: UInt8Array, begin: int, stop: int, capacity: int) -> RowB
     """
     rows = RowBuffers(
         np.zeros(capacity, dtype=np.uint8),
-        np.zeros(capacity, dtype=np.bool_),
+        np.zeros(capacity, dtype=np.uint8),
         np.empty((6, capacity), dtype=np.int64),
         np.empty((6, capacity), dtype=np.int32),
         np.empty((capacity, 3), dtype=np.int64),
@@ -103,7 +105,7 @@ def scan_stretch(text: UInt8Array, begin: int, stop: int, capacity: int) -> RowB
         text,
         begin,
         stop,
-        (rows.phases, rows.enclosing, rows.wide, rows.narrow),
+        (rows.phases, rows.marks, rows.wide, rows.narrow),
         (rows.names, rows.words, rows.flows),
         tuple(_slots(size) for size in (capacity, 4 * capacity, capacity)),
         rows.odd,
@@ -217,11 +219,15 @@ def _store(
     odd: Int64Array,
     report: Int64Array,
 ) -> None:
-    phases, enclosing, wide, _ = columns
+    phases, marks, wide, _ = columns
     start = fields[2 * PHASE]
     phases[row] = text[start] if start >= 0 and fields[2 * PHASE + 1] == start + 1 else 0
     start = fields[2 * BIND]
-    enclosing[row] = start >= 0 and text[start] == _LETTER_E
+    mark = ENCLOSES if start >= 0 and text[start] == _LETTER_E else 0
+    start = fields[2 * FINISHED]
+    if start >= 0 and text[start] == _LETTER_F:
+        mark |= NOT_FINISHED
+    marks[row] = mark
     wide[START_NS, row] = _time(text, fields, TS, row, odd, report)
     duration_ns = _time(text, fields, DUR, row, odd, report)
     if duration_ns == ABSENT_TIME_NS:

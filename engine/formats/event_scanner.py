@@ -16,10 +16,10 @@ from engine.formats.json_scanning import (
 
 # Where each interesting value of an event stands, as pairs (start, end) in a scratch array; −1 where absent.
 PHASE, TS, DUR, BIND, NAME, CATEGORY, PROCESS, THREAD, ID = range(9)
-CORRELATION, CONNECTION, TASK, STREAM, PHYSICAL_STREAM, STREAM_ID = range(9, 15)
-_ARGS = 15
-_UNKNOWN = 16
-FIELD_COUNT = 15
+CORRELATION, CONNECTION, TASK, STREAM, PHYSICAL_STREAM, STREAM_ID, FINISHED = range(9, 16)
+_ARGS = 16
+_UNKNOWN = 17
+FIELD_COUNT = 16
 
 _QUOTE, _COMMA, _COLON = ord('"'), ord(","), ord(":")
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = ord("{"), ord("}"), ord("["), ord("]")
@@ -35,6 +35,7 @@ _CAT, _PID, _TID, _DUR, _ID2 = _key("cat"), _key("pid"), _key("tid"), _key("dur"
 _NAME, _ARGS_KEY = _key("name"), _key("args")
 _CORRELATION, _CONNECTION = _key("correlation"), _key("connection_id")
 _TASK, _STREAM, _STREAM_ID, _PHYSICAL = _key("Task Type"), _key("stream"), _key("Stream Id"), _key("Physic Stream Id")
+_FINISHED = _key("finished")
 
 
 @numba.njit(nogil=True, cache=True)
@@ -76,6 +77,8 @@ def _argument_key(text: UInt8Array, start: int, length: int) -> int:
         return STREAM_ID if same_bytes(text, start, _STREAM_ID, 0, 9) else _UNKNOWN
     if length == 6 and same_bytes(text, start, _STREAM, 0, 6):
         return STREAM
+    if length == 8 and same_bytes(text, start, _FINISHED, 0, 8):
+        return FINISHED
     if length == 16 and same_bytes(text, start, _PHYSICAL, 0, 16):
         return PHYSICAL_STREAM
     return _UNKNOWN

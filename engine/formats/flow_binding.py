@@ -70,7 +70,8 @@ def bind_flows(
     if flow_rows is None:
         flow_rows = np.flatnonzero((raw.phase == _START) | (raw.phase == _STEP) | (raw.phase == _FINISH))
     flow_rows = flow_rows[(raw.start_ns[flow_rows] != ABSENT_TIME_NS) & (raw.flow[flow_rows] >= 0)]
-    bound = _slices_at(raw, slice_rows, slice_duration_ns, flow_rows)
+    to_next = (raw.phase[flow_rows] == _FINISH) & ~raw.encloses[flow_rows]
+    bound = slices_at(raw, slice_rows, slice_duration_ns, flow_rows, to_next)
     diagnostics.add(
         "flow-without-slice",
         Severity.NOTICE,
@@ -122,12 +123,21 @@ def _count_lonely(
     )
 
 
-def _slices_at(
-    raw: RawEvents, slice_rows: Int64Array, slice_duration_ns: Int64Array, flow_rows: Int64Array
+def slices_at(
+    raw: RawEvents, slice_rows: Int64Array, slice_duration_ns: Int64Array, rows: Int64Array, to_next: BoolArray
 ) -> Int64Array:
-    """Returns for every flow event the index of its slice, or −1."""
-    if len(slice_rows) == 0 or len(flow_rows) == 0:
-        return np.full(len(flow_rows), -1, dtype=np.int64)
+    """Returns for events of ``raw`` the index of the slice they belong to by thread and time, or −1.
+
+    Args:
+        raw: The events of the file.
+        slice_rows: int64, shape (m,): rows that are slices.
+        slice_duration_ns: int64, shape (m,).
+        rows: int64, shape (n,): the events to place.
+        to_next: bool, shape (n,): without a slice that starts with it, the event belongs to the next one to start
+            instead of the innermost one around it.
+    """
+    if len(slice_rows) == 0 or len(rows) == 0:
+        return np.full(len(rows), -1, dtype=np.int64)
     lane, first = lanes_of(raw)
     slice_lane = lane[slice_rows]
     start_ns = raw.start_ns[slice_rows]
@@ -136,11 +146,10 @@ def _slices_at(
     duration_sorted = slice_duration_ns[order]
     _, parent = nest(lane_sorted, start_sorted, duration_sorted)
     bounds = np.searchsorted(lane_sorted, np.arange(len(first) + 1, dtype=np.int32))
-    next_to_start = (raw.phase[flow_rows] == _FINISH) & ~raw.encloses[flow_rows]
     found = _bind(
-        lane[flow_rows],
-        raw.start_ns[flow_rows],
-        next_to_start,
+        lane[rows],
+        raw.start_ns[rows],
+        to_next,
         bounds.astype(np.int64),
         start_sorted,
         start_sorted + duration_sorted,

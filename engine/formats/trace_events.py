@@ -50,7 +50,7 @@ class MemoryInstants:
     Attributes:
         row: Row in the event columns.
         address: −1 where the file records none.
-        bytes: Positive for an allocation, negative for a free.
+        bytes: Positive for an allocation, negative for a free, 0 where absent.
         total_allocated_bytes: After it, −1 where absent.
         total_reserved_bytes: After it, −1 where absent.
         device_type: c10 number: 0 CPU, 1 CUDA, 6 HIP, 12 XPU, 19 MTIA, 20 NPU; −1 where absent.
@@ -84,6 +84,7 @@ class RawEvents:
         flow: int32, index into ``flow_ids`` of the text of ``id``, −1 where absent. Not a string id of the trace:
             hundreds of thousands of ids would swamp its strings.
         encloses: bool, whether ``"bp": "e"`` stands on the event.
+        not_finished: bool, whether ``args.finished`` is false: still open when the profiler stopped.
         offset: int64, byte offset of the object in the decompressed file: the key for ``decode_event``.
         flow_ids: The distinct ids as written, without quotes.
         metadata_events: Decoded events of phase M.
@@ -105,6 +106,7 @@ class RawEvents:
     task: Int32Array
     flow: Int32Array
     encloses: BoolArray
+    not_finished: BoolArray
     offset: Int64Array
     flow_ids: StringTable
     metadata_events: tuple[DecodedRow, ...]
@@ -245,6 +247,7 @@ def _finish(
         task=_string_ids(words, columns.take("task", np.int32)),
         flow=columns.take("flow", np.int32),
         encloses=columns.take("encloses", np.bool_),
+        not_finished=columns.take("not_finished", np.bool_),
         offset=offset,
         flow_ids=columns.flows.table(),
         metadata_events=tuple(rows.decoded(np.flatnonzero(phase == METADATA))),
@@ -292,7 +295,7 @@ class _RowDecoder:
         keys = ("Addr", "Bytes", "Total Allocated", "Total Reserved", "Device Type", "Device Id")
         for index, decoded in enumerate(self.decoded(rows)):
             for column, key in enumerate(keys):
-                table[column, index] = _integer(decoded.args.get(key))
+                table[column, index] = _integer(decoded.args.get(key, 0 if key == "Bytes" else None))
         return MemoryInstants(np.asarray(rows, dtype=np.int64), *table)
 
     def _object(self, row: int) -> dict[str, Any]:
