@@ -21,11 +21,23 @@ from engine.trace.strings import ABSENT
 from engine.trace.tables import MemoryCurve
 from engine.trace.trace import TimeRange, Trace
 
-__all__ = ["Leak", "LifetimeBin", "LiveAtPeak", "MemoryAnalysis", "StepMemory", "main_curve", "memory_analysis"]
+__all__ = [
+    "NET_CHANGE",
+    "Leak",
+    "LifetimeBin",
+    "LiveAtPeak",
+    "MemoryAnalysis",
+    "StepMemory",
+    "main_curve",
+    "memory_analysis",
+]
 
 PROCESS_COMPONENT = "APP"
 _PREFERRED_COMPONENTS = ("PTA", "MindSpore", "PTA+GE", "MindSpore+GE", "GE")
 _NO_ALLOCATOR = (PROCESS_COMPONENT, "WORKSPACE")
+NET_CHANGE = "net change"
+"""Ends the component's name where the source records no totals, only what was added and taken back since the capture
+began: peaks are then lower bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +56,8 @@ class MemoryAnalysis:
     """See CLI.md ``memory``; None where the capture does not hold the value.
 
     Attributes:
-        component: Whose curves these are, ``"PTA"`` for PyTorch's allocator; "" where only blocks were recorded.
+        component: Whose curves these are, ``"PTA"`` for PyTorch's allocator; ends in ``"net change"`` where the source
+            records no totals: peaks are then the growth since the capture began.
         device: Device number, or −1 for the host.
         peak_allocated_bytes: Highest sum in use by tensors.
         peak_reserved_bytes: Highest sum taken from the driver.
@@ -58,7 +71,7 @@ class MemoryAnalysis:
         headroom_bytes: Device capacity − everything the process holds at the reserved peak; None where unknown.
         process_bytes: What the driver sees of the process at most (APP), None where not sampled.
         other_bytes: process − reserved: HCCL buffers, workspaces, the context; None where not sampled.
-        alive_at_peak: By operator, the largest first.
+        alive_at_peak: By operator, the largest first; () where the source records no blocks.
         leaks: The largest first.
         steps: Step by step.
         lifetimes: Of blocks allocated and freed inside the capture, the shortest first.
@@ -123,7 +136,7 @@ def memory_analysis(trace: Trace, steps: tuple[Step, ...]) -> MemoryAnalysis | N
         headroom_bytes=_headroom(capacity, reserved, other),
         process_bytes=process,
         other_bytes=other,
-        alive_at_peak=live_by_operator(trace, alive, allocated or 0),
+        alive_at_peak=live_by_operator(trace, alive, allocated or 0) if len(rows) else (),
         leaks=leaks(trace, rows, ranges, numbers),
         steps=step_memory,
         lifetimes=lifetimes(table, rows),
@@ -167,7 +180,7 @@ def _curve_of_blocks(trace: Trace) -> MemoryCurve | None:
     change = np.concatenate((table.size_bytes[rows], -table.size_bytes[freed]))
     order = np.lexsort((change, time_ns))
     absent = np.full(len(order), ABSENT, dtype=np.int64)
-    return MemoryCurve("", device, time_ns[order], np.cumsum(change[order]), absent, absent)
+    return MemoryCurve(NET_CHANGE, device, time_ns[order], np.cumsum(change[order]), absent, absent)
 
 
 def _step_ranges(trace: Trace, steps: tuple[Step, ...]) -> tuple[tuple[TimeRange, ...], tuple[int | None, ...]]:

@@ -134,6 +134,10 @@ def test_blocks_of_unknown_birth_count_as_older_than_the_capture():
     assert [(item.operator, item.bytes, item.count) for item in analysis.alive_at_peak] == [(BEFORE_CAPTURE, 150, 1)]
 
 
+def test_totals_without_blocks_do_not_make_everything_older_than_the_capture():
+    assert analysed(trace_with(curve("PTA", (0, 50, 200)))).alive_at_peak == ()
+
+
 def test_leaks_are_blocks_of_steps_that_a_further_step_follows():
     table = blocks(
         ("aten::mm", 8, 12, ALIVE),
@@ -180,7 +184,7 @@ def test_lifetimes_are_counted_in_powers_of_two():
 def test_blocks_without_recorded_totals_give_the_net_growth():
     table = blocks(("aten::mm", 40, 5, 20), ("aten::mm", 20, 10, ALIVE), ("aten::mm", 50, 20, ALIVE))
     analysis = analysed(trace_with(table=table))
-    assert (analysis.component, analysis.peak_allocated_bytes, analysis.peak_reserved_bytes) == ("", 70, None)
+    assert (analysis.component, analysis.peak_allocated_bytes, analysis.peak_reserved_bytes) == ("net change", 70, None)
 
 
 @given(
