@@ -1,0 +1,170 @@
+"""Device time by phase, layer, module and source line."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.analyses.activity import Activity, activities
+from engine.analyses.host_context import BACKWARD, PHASES, HostContext, host_context, module_paths, source_lines
+from engine.analyses.kernel_phases import phases_of_kernels
+from engine.analyses.launches import operator_events
+from engine.analyses.periodic import Repetition, repetitions
+from engine.core.arrays import BoolArray, Int32Array, Int64Array
+from engine.trace.strings import ABSENT
+from engine.trace.trace import Trace
+
+OUTSIDE_MODULES = "(outside modules)"
+OUTSIDE_LAYERS = "(outside layers)"
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleTime:
+    """Device time under one path.
+
+    Attributes:
+        path: From the outermost, joined with ``"/"``: module names, or ``"layer 3"`` found by periodicity (numbered
+            within this rank); ``"(outside modules)"`` or ``"(outside layers)"`` for the rest.
+        phase: ``"forward"``, ``"backward"``, ``"optimizer"``, ``"communication"`` (computing for communication, such as
+            filling gradient buckets) or "" where unknown.
+        source: ``"file.py(91): fn"`` where the capture has call stacks, else "".
+        count: Device tasks.
+        total_ns: Sum of their durations.
+        inferred: Whether the path was inferred from the periodic sequence of kernels.
+    """
+
+    path: str
+    phase: str
+    source: str
+    count: int
+    total_ns: int
+    inferred: bool
+
+
+def module_times(trace: Trace) -> tuple[ModuleTime, ...]:
+    """Returns the times, the largest first. Every computing task is counted in exactly one row.
+
+    Communication is not computing, so the sum over all rows is the sum over the operator statistics.
+    """
+    rows = np.flatnonzero(activities(trace) == Activity.COMPUTING).astype(np.int32)
+    if len(rows) == 0:
+        return ()
+    context = host_context(trace, operator_events(trace)[rows])
+    phase = _phases(trace, rows, context)
+    has_modules = bool(np.any(context.module >= 0))
+    if has_modules:
+        paths = [path or OUTSIDE_MODULES for path in module_paths(trace, context.module)]
+        inferred = np.zeros(len(rows), dtype=np.bool_)
+    else:
+        layer, phase = _layers(trace, rows, phase)
+        paths = [f"layer {index}" if index >= 0 else OUTSIDE_LAYERS for index in layer.tolist()]
+        inferred = layer >= 0
+    sources = source_lines(trace, context.origin, trace.events.duration_ns[rows])
+    return _rows(paths, phase, sources, inferred, trace.events.duration_ns[rows])
+
+
+def _rows(
+    paths: list[str], phase: Int64Array, sources: list[str], inferred: BoolArray, duration_ns: Int64Array
+) -> tuple[ModuleTime, ...]:
+    path_ids: dict[str, int] = {}
+    source_ids: dict[str, int] = {}
+    keys = np.column_stack(
+        (
+            np.array([path_ids.setdefault(path, len(path_ids)) for path in paths]),
+            phase,
+            np.array([source_ids.setdefault(source, len(source_ids)) for source in sources]),
+        )
+    )
+    distinct, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    group = inverse.reshape(-1)
+    total_ns = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(total_ns, group, duration_ns)
+    count = np.bincount(group)
+    path_names, source_names = list(path_ids), list(source_ids)
+    times = [
+        ModuleTime(
+            path=path_names[path],
+            phase=PHASES[phase_index],
+            source=source_names[source],
+            count=int(count[index]),
+            total_ns=int(total_ns[index]),
+            inferred=bool(inferred[first[index]]),
+        )
+        for index, (path, phase_index, source) in enumerate(distinct.tolist())
+    ]
+    return tuple(sorted(times, key=lambda time: (-time.total_ns, time.path, time.phase, time.source)))
+
+
+def _types(trace: Trace, rows: Int32Array) -> Int32Array:
+    """Returns the string id of each task's operator type, its name where the capture has no types."""
+    kernel = trace.kernel_row_of_event[rows]
+    names = trace.events.name[rows]
+    if len(trace.kernels) == 0:
+        return names
+    op_type = np.where(kernel >= 0, trace.kernels.op_type[kernel], np.int32(ABSENT))
+    unnamed = (op_type < 0) | (op_type == trace.strings.id_of("N/A"))
+    return np.where(unnamed, names, op_type)
+
+
+def _phases(trace: Trace, rows: Int32Array, context: HostContext) -> Int64Array:
+    """Returns the phase of each task: what the host says, else what the kernels say."""
+    if np.any(context.phase > 0):
+        return context.phase
+    order = np.argsort(trace.events.start_ns[rows], kind="stable")
+    distinct, index = np.unique(_types(trace, rows)[order], return_inverse=True)
+    phase = np.zeros(len(rows), dtype=np.int64)
+    phase[order] = phases_of_kernels([trace.strings.text(text) for text in distinct.tolist()], index)
+    return phase
+
+
+def _layers(trace: Trace, rows: Int32Array, phase: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Returns the layer of each task (−1 outside) and the phases with every layer in one phase."""
+    types = _types(trace, rows)
+    layer = np.full(len(rows), ABSENT, dtype=np.int64)
+    settled = phase.copy()
+    track = trace.events.track[rows]
+    cuts = np.flatnonzero(np.diff(track)) + 1
+    bounds = [0, *cuts.tolist(), len(rows)]
+    # One step per stream.
+    for start, end in itertools.pairwise(bounds):
+        stacks = repetitions(types[start:end])
+        stack_phase = [
+            _majority(phase[start + stack.start : start + stack.end], trace.events.duration_ns[rows], stack, start)
+            for stack in stacks
+        ]
+        for stack, major, first_layer in zip(stacks, stack_phase, _first_layers(stacks, stack_phase), strict=True):
+            part = slice(start + stack.start, start + stack.end)
+            copy = np.repeat(np.arange(stack.copies), stack.period)
+            step = -1 if PHASES[major] == BACKWARD else 1
+            layer[part] = first_layer + step * copy
+            settled[part] = major
+    return layer, settled
+
+
+def _majority(phase: Int64Array, duration_ns: Int64Array, stack: Repetition, offset: int) -> int:
+    """Returns the phase of a stack: backward as soon as it holds gradients, else the one with the most time."""
+    if np.any(phase == PHASES.index(BACKWARD)):
+        return PHASES.index(BACKWARD)
+    time_ns = duration_ns[offset + stack.start : offset + stack.end]
+    return int(np.argmax(np.bincount(phase, weights=time_ns, minlength=len(PHASES))))
+
+
+def _first_layers(stacks: tuple[Repetition, ...], phases: list[int]) -> list[int]:
+    """Returns the number of the first copy's layer in each stack.
+
+    Stacks of one phase and period are the same layers in another micro-batch; another period continues the count (dense
+    layers, then experts). Backward passes run from the last layer to the first.
+    """
+    copies: dict[tuple[int, int], int] = {}
+    for stack, phase in zip(stacks, phases, strict=True):
+        key = (phase, stack.period)
+        copies[key] = max(copies.get(key, 0), stack.copies)
+    first = []
+    for stack, phase in zip(stacks, phases, strict=True):
+        keys = [key for key in copies if key[0] == phase]
+        before = sum(copies[key] for key in keys[: keys.index((phase, stack.period))])
+        if PHASES[phase] == BACKWARD:
+            first.append(sum(copies[key] for key in keys) - before - 1)
+        else:
+            first.append(before)
+    return first
