@@ -34,6 +34,7 @@ MAX_DIRECTORIES = 4096
 _SYNONYMS = {"op_summary": KERNEL_DETAILS, "msprof": TRACE_VIEW, "trace": TRACE_VIEW}
 _NAME = re.compile(r"^(?P<stem>[A-Za-z_0-9]*?[A-Za-z])(?P<slice>_slice_\d+|_slice)?(?P<numbers>(_\d+)*)\.(csv|json)$")
 _DATABASE = re.compile(r"^(ascend_(pytorch|mindspore)_profiler(_\d+)?|msprof_\d+|analysis|communication_analyzer)\.db$")
+_SUMMARY_DATABASES = ("analysis.db", "communication_analyzer.db")
 _PROFILER_INFO = re.compile(r"^profiler_info(_\d+)?\.json$")
 _EPOCH_TEXT = re.compile(rb'"ts"\s*:\s*"\d+(\.\d+)?"')
 _PROCESS_NAMES = (b"Ascend Hardware", b"Overlap Analysis", b'"CANN"')
@@ -170,7 +171,8 @@ def _capture(root: Path, output: Path, information: Path) -> Capture | None:
         databases = [path for role, path in files.items() if path.suffix == ".db"]
         if not databases:
             return None
-        files[DATABASE] = databases[0]
+        # The profiler's own database names the capture better than the summary beside it.
+        files[DATABASE] = min(databases, key=lambda path: path.name in _SUMMARY_DATABASES)
     for item in sorted(information.iterdir()):
         if _PROFILER_INFO.match(item.name):
             files.setdefault(PROFILER_INFO, item)
