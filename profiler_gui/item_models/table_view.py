@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtGui import QAction, QGuiApplication, QHideEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -204,6 +204,13 @@ class FilteredTable(QWidget):
         self.view.set_table(table)
         table.layoutChanged.connect(self._show_count)
         self._show_count()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Qt: out of sight, nothing is waited for."""
+        if self._delay.isActive():
+            self._delay.stop()
+            self._apply()
+        super().hideEvent(event)
 
     def _apply(self) -> None:
         if self.view.table is not None:

@@ -183,6 +183,16 @@ class Session(QObject):
         """Whether there is a later place."""
         return bool(self._places.future)
 
+    @property
+    def can_undo(self) -> bool:
+        """Whether a change of marks or pins can be taken back."""
+        return bool(self._annotations.past)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether one can be made again."""
+        return bool(self._annotations.future)
+
     def derived(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         """Returns a value computed from the open documents, cached until another one is opened.
 

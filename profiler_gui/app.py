@@ -1,0 +1,123 @@
+"""Builds the window and wires everything together: the only place that does."""
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import platformdirs
+from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMessageHandler
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
+
+from profiler_gui.commands.panes import PaneFactory
+from profiler_gui.session.failure import failure_of
+from profiler_gui.session.opening import cache_directory, prepare_imports
+from profiler_gui.session.session import Session
+from profiler_gui.toolkit.preferences import LANGUAGE, SHARED_SETTINGS, THEME
+from profiler_gui.toolkit.settings import SettingDescriptor, SettingsStore
+from profiler_gui.toolkit.theme import Theme, ThemeMode
+from profiler_gui.toolkit.translations import install_language
+from profiler_gui.window.main_window import MainWindow
+
+logger = logging.getLogger(__name__)
+_LEVELS = {
+    QtMsgType.QtDebugMsg: logging.DEBUG,
+    QtMsgType.QtInfoMsg: logging.INFO,
+    QtMsgType.QtWarningMsg: logging.WARNING,
+    QtMsgType.QtCriticalMsg: logging.ERROR,
+    QtMsgType.QtFatalMsg: logging.CRITICAL,
+}
+
+
+def pane_factories() -> tuple[PaneFactory, ...]:
+    """Returns every pane in the order of the rail and of the docks. Panes are imported when they are first seen."""
+    return ()
+
+
+def settings_path() -> Path:
+    """Returns the user's settings file, or what ``CANNSCOPE_SETTINGS`` names."""
+    named = os.environ.get("CANNSCOPE_SETTINGS")
+    return Path(named) if named else Path(platformdirs.user_config_dir("cannscope", appauthor=False)) / "settings.ini"
+
+
+def build_app(
+    application: QApplication,
+    settings_file: Path,
+    cache: Path,
+    factories: Sequence[PaneFactory] | None = None,
+) -> MainWindow:
+    """Returns the window, not yet shown, with everything it needs.
+
+    Args:
+        application: The one QApplication.
+        settings_file: Where settings are kept.
+        cache: Where traces already read are kept.
+        factories: The panes; None for those of the product.
+    """
+    panes = tuple(pane_factories() if factories is None else factories)
+    descriptors: list[SettingDescriptor[Any]] = [*SHARED_SETTINGS]
+    descriptors += [setting for pane in panes for setting in pane.settings]
+    settings = SettingsStore(settings_file, descriptors)
+    install_language(application, settings.value(LANGUAGE))
+    theme = Theme(application)
+    theme.apply(ThemeMode(settings.value(THEME)))
+    session = Session(cache)
+    window = MainWindow(session, settings, theme, panes)
+    for part in (settings, theme, session):
+        part.setParent(window)
+    return window
+
+
+def create_application(arguments: Sequence[str]) -> QApplication:
+    """Returns the one QApplication with its attributes set."""
+    QGuiApplication.setHighDpiScaleFactorRoundingPolicy(Qt.HighDpiScaleFactorRoundingPolicy.PassThrough)
+    application = QApplication(list(arguments))
+    application.setStyle("Fusion")
+    application.setApplicationName("CannScope")
+    application.setDesktopFileName("cannscope")
+    return application
+
+
+def run_window(paths: Sequence[Path]) -> int:
+    """Opens the window, on the paths if there are any, and returns the exit code when it is closed."""
+    application = create_application(sys.argv[:1])
+    qInstallMessageHandler(_log_qt)
+    window = build_app(application, settings_path(), cache_directory())
+    sys.excepthook = _crash_reporter(window)
+    window.show()
+    QTimer.singleShot(0, window, lambda: _after_first_paint(window, tuple(paths)))
+    try:
+        return application.exec()
+    finally:
+        window.context.session.close()
+
+
+def _after_first_paint(window: MainWindow, paths: tuple[Path, ...]) -> None:
+    """Opens what was asked for; the worker and this process import the engine meanwhile."""
+    session = window.context.session
+    if paths:
+        session.open(paths)
+    else:
+        session.prepare_worker()
+    threading.Thread(target=prepare_imports, name="cannscope-imports", daemon=True).start()
+
+
+def _crash_reporter(window: MainWindow) -> Callable[..., None]:
+    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            window.close()
+            return
+        failure = failure_of(error.with_traceback(trace))
+        logger.error("unexpected error: %s", failure.traceback or failure.what)
+        window.show_failure(failure)
+
+    return report
+
+
+def _log_qt(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
+    logging.getLogger("qt").log(_LEVELS.get(kind, logging.WARNING), "%s (%s)", message, context.category)

@@ -1,0 +1,102 @@
+"""The docks: where they stand at first, and how the layout is kept."""
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtWidgets import QMainWindow, QTabWidget
+
+from profiler_gui.commands.panes import PaneContext, PaneFactory, PanePlace
+from profiler_gui.toolkit.settings import SettingsStore
+from profiler_gui.window.actions import Actions
+from profiler_gui.window.panes import PaneDock, PaneHost
+
+LAYOUT_VERSION = 1
+"""Raised when docks are added or renamed, so that an old layout is not applied to them."""
+BOTTOM_HEIGHT_PX = 260
+RIGHT_WIDTH_PX = 340
+_AREAS = {
+    PanePlace.BOTTOM: Qt.DockWidgetArea.BottomDockWidgetArea,
+    PanePlace.RIGHT: Qt.DockWidgetArea.RightDockWidgetArea,
+}
+
+
+class Docks:
+    """All docks of a window.
+
+    Args:
+        window: Where they stand.
+        factories: Make their panes.
+        context: What the panes get.
+        actions: For the keys of their commands.
+    """
+
+    def __init__(
+        self, window: QMainWindow, factories: tuple[PaneFactory, ...], context: PaneContext, actions: Actions
+    ) -> None:
+        self._window = window
+        self._docks = {factory.id: PaneDock(PaneHost(factory, context, actions), window) for factory in factories}
+        self._hidden: list[PaneDock] = []
+        window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
+        window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.arrange()
+
+    def __iter__(self) -> Iterator[PaneDock]:
+        return iter(self._docks.values())
+
+    def __getitem__(self, pane: str) -> PaneDock:
+        return self._docks[pane]
+
+    def arrange(self) -> None:
+        """Puts the docks where they stand at first: each area one stack of tabs, the first on top."""
+        first: dict[Qt.DockWidgetArea, PaneDock] = {}
+        for dock in self:
+            area = _AREAS[dock.host.factory.place]
+            dock.setFloating(False)
+            self._window.addDockWidget(area, dock)
+            if area in first:
+                self._window.tabifyDockWidget(first[area], dock)
+            first.setdefault(area, dock)
+            dock.show()
+        for area, dock in first.items():
+            dock.raise_()
+            at_bottom = area is Qt.DockWidgetArea.BottomDockWidgetArea
+            size_px, direction = (
+                (BOTTOM_HEIGHT_PX, Qt.Orientation.Vertical)
+                if at_bottom
+                else (RIGHT_WIDTH_PX, Qt.Orientation.Horizontal)
+            )
+            self._window.resizeDocks([dock], [size_px], direction)
+        self._hidden = []
+
+    def show(self, pane: str) -> None:
+        """Brings a dock to the front; KeyError where there is none of that id."""
+        dock = self._docks[pane]
+        dock.show()
+        dock.raise_()
+        dock.allow_making()
+
+    def allow_making(self) -> None:
+        """Says that a capture is open: docks in view make their panes."""
+        for dock in self:
+            dock.allow_making()
+
+    def toggle(self) -> None:
+        """Hides the docks in view; shows them again the next time."""
+        shown = [dock for dock in self if not dock.isHidden()]
+        if shown:
+            self._hidden = shown
+            for dock in shown:
+                dock.hide()
+        else:
+            for dock in self._hidden or list(self):
+                dock.show()
+
+    def save(self, settings: SettingsStore) -> None:
+        """Keeps the layout."""
+        settings.save_state("docks", self._window.saveState(LAYOUT_VERSION))
+
+    def restore(self, settings: SettingsStore) -> None:
+        """Brings the kept layout back; without one everything stays as arranged."""
+        state: QByteArray = settings.state("docks")
+        if not state.isEmpty() and not self._window.restoreState(state, LAYOUT_VERSION):
+            self.arrange()

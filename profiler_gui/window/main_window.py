@@ -1,0 +1,339 @@
+"""The window."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QMainWindow,
+    QStackedWidget,
+    QTabBar,
+    QToolBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.core.errors import EngineError
+from profiler_gui.commands.command import CommandRegistry, KeyPreset
+from profiler_gui.commands.panes import Closing, PaneContext, PaneFactory, PanePlace
+from profiler_gui.item_models.export import write_csv
+from profiler_gui.item_models.table_view import TableView
+from profiler_gui.session.failure import Failure, failure_of
+from profiler_gui.session.session import Run, Session
+from profiler_gui.toolkit.preferences import KEY_PRESET, THEME
+from profiler_gui.toolkit.settings import SettingsStore
+from profiler_gui.toolkit.theme import Theme, ThemeMode
+from profiler_gui.toolkit.translations import tr
+from profiler_gui.window.actions import Actions
+from profiler_gui.window.docks import Docks
+from profiler_gui.window.header import Header
+from profiler_gui.window.images import save_image
+from profiler_gui.window.messages import about_box, show_failure
+from profiler_gui.window.palette import CommandPalette
+from profiler_gui.window.panes import PaneHost
+from profiler_gui.window.preferences_dialog import Preferences
+from profiler_gui.window.rail import Rail
+from profiler_gui.window.recent_menu import RecentMenu
+from profiler_gui.window.search_bar import SearchBar
+from profiler_gui.window.shortcuts_help import ShortcutsHelp
+from profiler_gui.window.status import StatusBar
+from profiler_gui.window.welcome import Welcome
+from profiler_gui.window.window_commands import VIEW, window_commands
+
+DEFAULT_SIZE_PX = (1440, 900)
+NAVIGATION_KEYS = frozenset(
+    (
+        Qt.Key.Key_Left,
+        Qt.Key.Key_Right,
+        Qt.Key.Key_Up,
+        Qt.Key.Key_Down,
+        Qt.Key.Key_Home,
+        Qt.Key.Key_End,
+        Qt.Key.Key_PageUp,
+        Qt.Key.Key_PageDown,
+        Qt.Key.Key_Return,
+        Qt.Key.Key_Enter,
+        Qt.Key.Key_Space,
+        Qt.Key.Key_A,
+        Qt.Key.Key_C,
+    )
+)
+_NAVIGATED = (QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QTabBar)
+
+
+class MainWindow(QMainWindow):
+    """Rail, header, pages, docks and everything a user can do.
+
+    Args:
+        session: The model.
+        settings: Values of settings.
+        theme: Colours.
+        factories: The panes; the window works without any.
+    """
+
+    def __init__(
+        self, session: Session, settings: SettingsStore, theme: Theme, factories: tuple[PaneFactory, ...]
+    ) -> None:
+        super().__init__()
+        self.commands = CommandRegistry()
+        self.closing = Closing(self)
+        self.context = PaneContext(session, self.commands, settings, theme, self.show_pane, self.closing)
+        self.pages = tuple(item for item in factories if item.place is PanePlace.PAGE)
+        self.search_bar = SearchBar(session, settings)
+        self.search_bar.hide()
+        self.commands.add(*window_commands(self))
+        for factory in factories:
+            self.commands.add(*factory.commands(self.context))
+        self.actions_of_commands = Actions(self, self.commands, session, KeyPreset(settings.value(KEY_PRESET)))
+        self._page_hosts = {page.id: PaneHost(page, self.context, None) for page in self.pages}
+        self._page = ""
+        self.welcome = Welcome(self.ask_for_file, self.ask_for_folder, settings)
+        self.rail = Rail(self.pages)
+        self.stack = QStackedWidget()
+        self._lay_out(session)
+        docked = tuple(item for item in factories if item.place is not PanePlace.PAGE)
+        self.docks = Docks(self, docked, self.context, self.actions_of_commands)
+        self._fill_menus(settings)
+        self._connect(session, settings)
+        self.resize(*DEFAULT_SIZE_PX)
+        self.restoreGeometry(settings.state("geometry"))
+        self.docks.restore(settings)
+        self._show_document()
+
+    # What commands call
+
+    def ask_for_file(self, run: Run = Run.A) -> None:
+        """Asks for files and opens them."""
+        kinds = tr("Traces (*.json *.json.gz *.gz *.csv);;All files (*)")
+        names, _ = QFileDialog.getOpenFileNames(self, tr("Open File"), self._last_directory(), kinds)
+        if names:
+            self.context.session.open(tuple(Path(name) for name in names), run)
+
+    def ask_for_folder(self, run: Run = Run.A) -> None:
+        """Asks for a profiler directory, or a directory of ranks, and opens it."""
+        name = QFileDialog.getExistingDirectory(self, tr("Open Folder"), self._last_directory())
+        if name:
+            self.context.session.open((Path(name),), run)
+
+    def export_table(self) -> None:
+        """Asks where to and writes the table in view as CSV."""
+        view = self.current_table()
+        if view is None or view.table is None:
+            self.show_failure(Failure(tr("no table is in view"), advice=tr("click into a table first")))
+            return
+        table = view.table
+        name, _ = QFileDialog.getSaveFileName(self, tr("Export Table"), f"{view.accessibleName()}.csv", "CSV (*.csv)")
+        if name:
+            self.attempt(lambda: write_csv(table, Path(name)))
+
+    def save_image(self) -> None:
+        """Asks where to and writes a picture of the page in view."""
+        name, _ = QFileDialog.getSaveFileName(
+            self, tr("Save Image"), f"{self._page}.png", tr("Images (*.png);;Vector images (*.svg)")
+        )
+        if name:
+            page = self.stack.currentWidget() or self
+            self.attempt(lambda: save_image(page, Path(name)))
+
+    def close_capture(self) -> None:
+        """Closes both runs."""
+        self.context.session.close_run(Run.B)
+        self.context.session.close_run(Run.A)
+
+    def show_pane(self, pane: str) -> None:
+        """Brings a page or dock to the front."""
+        if pane in self._page_hosts:
+            self._show_page(pane)
+        else:
+            self.docks.show(pane)
+
+    def show_palette(self) -> None:
+        """Shows the command palette."""
+        session = self.context.session
+        palette = CommandPalette(self.commands, session, self._preset(), self)
+        palette.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        palette.chosen.connect(lambda command: self.commands.run(command, session))
+        palette.open()
+
+    def show_keys(self) -> None:
+        """Shows the list of keys."""
+        self._open(ShortcutsHelp(self.commands, self._preset(), self))
+
+    def show_about(self) -> None:
+        """Says what the program is."""
+        self._open(about_box(self))
+
+    def show_preferences(self) -> None:
+        """Shows the preferences."""
+        self._open(Preferences(self.context.settings, self))
+
+    def toggle_docks(self) -> None:
+        """Hides the docks, or shows those that were hidden so."""
+        self.docks.toggle()
+
+    def restore_default_layout(self) -> None:
+        """Puts every dock where it stood at first."""
+        self.docks.arrange()
+
+    def toggle_full_screen(self) -> None:
+        """Fills the screen, or no longer."""
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    def quit(self) -> None:
+        """Closes the window, which ends the program."""
+        self.close()
+
+    def show_failure(self, failure: Failure) -> None:
+        """Shows what went wrong."""
+        show_failure(failure, self)
+
+    def attempt(self, action: Callable[[], object]) -> None:
+        """Runs ``action`` and shows an error of the engine as a message."""
+        try:
+            action()
+        except EngineError as error:
+            self.show_failure(failure_of(error))
+
+    def current_table(self) -> TableView | None:
+        """Returns the table with the focus, else the first one in view."""
+        focus = QApplication.focusWidget()
+        if isinstance(focus, TableView):
+            return focus
+        seen = [view for view in self.findChildren(TableView) if not view.visibleRegion().isEmpty()]
+        return seen[0] if seen else None
+
+    @property
+    def page(self) -> str:
+        """The id of the page in view; "" while the welcome page is."""
+        return self._page
+
+    # Inside
+
+    def _lay_out(self, session: Session) -> None:
+        self.setAcceptDrops(True)
+        self.setDockNestingEnabled(True)
+        self.stack.addWidget(self.welcome)
+        for host in self._page_hosts.values():
+            self.stack.addWidget(host)
+        center = QWidget()
+        layout = QVBoxLayout(center)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.search_bar)
+        layout.addWidget(self.stack, 1)
+        self.setCentralWidget(center)
+        self.header = Header(session)
+        for area, name, widget in (
+            (Qt.ToolBarArea.TopToolBarArea, tr("Header"), self.header),
+            (Qt.ToolBarArea.LeftToolBarArea, tr("Pages"), self.rail),
+        ):
+            bar = QToolBar(name)
+            bar.setObjectName(name)
+            bar.setStyleSheet("QToolBar { border: 0; background: palette(window); }")
+            bar.setMovable(False)
+            bar.setFloatable(False)
+            bar.toggleViewAction().setEnabled(False)
+            bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+            bar.addWidget(widget)
+            self.addToolBar(area, bar)
+        self.setStatusBar(StatusBar(session, self.context.settings))
+
+    def _fill_menus(self, settings: SettingsStore) -> None:
+        menus = self.actions_of_commands.fill(self.menuBar())
+        menus[VIEW].addSeparator()
+        for dock in self.docks:
+            menus[VIEW].addAction(dock.toggleViewAction())
+        recent = RecentMenu(settings, self)
+        recent.chosen.connect(self.context.session.open)
+        menus[("&File",)].insertMenu(self.actions_of_commands["file.open_run_b"], recent)
+
+    def _connect(self, session: Session, settings: SettingsStore) -> None:
+        self.rail.chosen.connect(self._show_page)
+        self.welcome.recent_chosen.connect(session.open)
+        self.search_bar.palette_wanted.connect(self.show_palette)
+        session.document_changed.connect(self._show_document)
+        session.failed.connect(self.show_failure)
+        settings.changed.connect(self._apply_setting)
+
+    def _show_document(self) -> None:
+        document, candidate = self.context.session.document, self.context.session.candidate
+        self.rail.set_usable(document is not None)
+        if document is None:
+            self._page = ""
+            self.stack.setCurrentWidget(self.welcome)
+            self.setWindowTitle(tr("CannScope"))
+            self.actions_of_commands.update_states()
+            return
+        names = f"{document.label} ↔ {candidate.label}" if candidate else document.label
+        self.setWindowTitle(tr("{capture} – CannScope", capture=names))
+        self.context.settings.add_recent(document.paths)
+        self.docks.allow_making()
+        if self.pages:
+            self._show_page(self._page or self.pages[0].id)
+
+    def _show_page(self, page: str) -> None:
+        host = self._page_hosts[page]
+        self._page = page
+        self.rail.show_page(page)
+        host.make()
+        self.stack.setCurrentWidget(host)
+        self.actions_of_commands.set_page(page, frozenset(self._page_hosts))
+
+    def _apply_setting(self, setting: str) -> None:
+        settings = self.context.settings
+        if setting == THEME.id:
+            self.context.theme.apply(ThemeMode(settings.value(THEME)))
+        elif setting == KEY_PRESET.id:
+            self.actions_of_commands.set_preset(self._preset())
+
+    def _preset(self) -> KeyPreset:
+        return KeyPreset(self.context.settings.value(KEY_PRESET))
+
+    def _last_directory(self) -> str:
+        recent = self.context.settings.recent
+        return str(recent[0][0].parent) if recent else ""
+
+    def _open(self, dialog: QWidget) -> None:
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()  # type: ignore[attr-defined]  # every QDialog has it
+
+    # Qt
+
+    def event(self, event: QEvent) -> bool:
+        """Qt: leaves the keys that move around in lists, tables and boxes to these, whatever else they are used for."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            plain = not event.modifiers() & (Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier)
+            if plain and event.key() in NAVIGATION_KEYS and isinstance(self.focusWidget(), _NAVIGATED):
+                controlled = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+                if controlled or event.key() not in (Qt.Key.Key_A, Qt.Key.Key_C):
+                    event.accept()
+                    return True
+        return super().event(event)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Qt: takes files and folders."""
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Qt: opens what was dropped."""
+        paths = tuple(Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile())
+        if paths:
+            event.acceptProposedAction()
+            self.context.session.open(paths)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Qt: keeps the layout and ends what runs."""
+        self.context.settings.save_state("geometry", self.saveGeometry())
+        self.docks.save(self.context.settings)
+        self.context.settings.sync()
+        self.closing.requested.emit()
+        self.context.session.close()
+        super().closeEvent(event)

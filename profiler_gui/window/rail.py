@@ -1,0 +1,59 @@
+"""The rail at the left: one button per page."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QButtonGroup, QToolButton, QVBoxLayout, QWidget
+
+from profiler_gui.commands.panes import PaneFactory
+from profiler_gui.toolkit.translations import tr
+
+WIDTH_PX = 116
+
+
+class Rail(QWidget):
+    """Buttons of the pages, exactly one pressed.
+
+    Signals:
+        chosen: The id of the page the user asked for.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, pages: tuple[PaneFactory, ...], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(tr("Pages"))
+        self.setFixedWidth(WIDTH_PX)
+        self._group = QButtonGroup(self)
+        self._buttons: dict[str, QToolButton] = {}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setSpacing(4)
+        for page in pages:
+            button = self._button(page)
+            layout.addWidget(button)
+            self._group.addButton(button)
+            self._buttons[page.id] = button
+        layout.addStretch(1)
+
+    def show_page(self, page: str) -> None:
+        """Presses the button of a page."""
+        if page in self._buttons:
+            self._buttons[page].setChecked(True)
+
+    def set_usable(self, usable: bool) -> None:
+        """Makes the buttons usable, as when a capture is open."""
+        for button in self._buttons.values():
+            button.setEnabled(usable)
+
+    def _button(self, page: PaneFactory) -> QToolButton:
+        button = QToolButton()
+        title = tr(page.title)
+        button.setText(title)
+        button.setAccessibleName(title.replace("&", ""))
+        button.setToolTip(f"{title.replace('&', '')} ({page.key})" if page.key else title.replace("&", ""))
+        button.setCheckable(True)
+        button.setAutoRaise(True)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        button.setFixedWidth(WIDTH_PX - 12)
+        button.setMinimumHeight(34)
+        button.clicked.connect(lambda: self.chosen.emit(page.id))
+        return button

@@ -1,0 +1,81 @@
+"""The status bar: what is under the pointer, what is selected, what is open, what is being opened."""
+
+from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QStatusBar, QWidget
+
+from engine.core.number_format import format_count, format_duration_ns
+from profiler_gui.session.session import Session
+from profiler_gui.toolkit.preferences import TIME_UNIT
+from profiler_gui.toolkit.settings import SettingsStore
+from profiler_gui.toolkit.time_axis import TimeUnit, time_text
+from profiler_gui.toolkit.translations import tr
+
+PROGRESS_STEPS = 1000
+
+
+class StatusBar(QStatusBar):
+    """Facts at the right, progress with Cancel at the left while a capture is opened."""
+
+    def __init__(self, session: Session, settings: SettingsStore, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session, self._settings = session, settings
+        self.progress = QProgressBar()
+        self.progress.setAccessibleName(tr("Progress"))
+        self.progress.setRange(0, PROGRESS_STEPS)
+        self.progress.setMinimumWidth(280)
+        self.cancel = QPushButton(tr("Cancel"))
+        self.cancel.setAccessibleName(tr("Cancel opening"))
+        self.cancel.clicked.connect(session.cancel)
+        self.addWidget(self.progress)
+        self.addWidget(self.cancel)
+        self.cursor_label, self.selection_label, self.events_label, self.load_label = (
+            self._label(name) for name in (tr("Time under the pointer"), tr("Selection"), tr("Events"), tr("Load time"))
+        )
+        session.busy_changed.connect(self._show_busy)
+        session.progress_changed.connect(self._show_progress)
+        session.cursor_changed.connect(self._show_cursor)
+        session.selection_changed.connect(self._show_selection)
+        session.document_changed.connect(self._show_document)
+        self._show_busy(session.is_busy)
+
+    def _label(self, name: str) -> QLabel:
+        label = QLabel()
+        label.setAccessibleName(name)
+        label.setToolTip(name)
+        self.addPermanentWidget(label)
+        return label
+
+    def _show_busy(self, busy: bool) -> None:
+        self.progress.setValue(0)
+        self.progress.setFormat(tr("Opening…"))
+        self.progress.setVisible(busy)
+        self.cancel.setVisible(busy)
+
+    def _show_progress(self, ratio: float, what: str) -> None:
+        self.progress.setValue(round(ratio * PROGRESS_STEPS))
+        self.progress.setFormat(f"{what} · %p %")
+
+    def _show_cursor(self, time_ns: int | None) -> None:
+        trace = self._session.trace
+        if time_ns is None or trace is None:
+            self.cursor_label.clear()
+            return
+        unit = TimeUnit(self._settings.value(TIME_UNIT))
+        resolution_ns = max(1, self._session.viewport.duration_ns // 2000)
+        text = time_text(time_ns, unit, resolution_ns=resolution_ns, epoch_ns=trace.metadata.epoch_ns)
+        self.cursor_label.setText(text)
+
+    def _show_selection(self) -> None:
+        span = self._session.selected_time_range
+        self.selection_label.setText(
+            tr("Selected {length}", length=format_duration_ns(span[1] - span[0])) if span else ""
+        )
+
+    def _show_document(self) -> None:
+        document = self._session.document
+        self._show_selection()
+        if document is None:
+            self.events_label.clear()
+            self.load_label.clear()
+            return
+        self.events_label.setText(tr("{count} events", count=format_count(document.event_count)))
+        self.load_label.setText(tr("loaded in {time}", time=format_duration_ns(document.load_time_ns)))
