@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from engine.analyses.collective_rows import operation_of
 from engine.analyses.communication import JobCommunication, communication, split_waiting
-from engine.analyses.steps import Step
+from engine.analyses.steps import Step, steps
 from engine.trace.job import Job, align
-from engine.trace.tables import CollectiveTable, LinkTable
+from engine.trace.strings import StringInterner
+from engine.trace.tables import CollectiveTable, LinkTable, RecordedTable
 from engine.trace.trace import ParallelGroup, TimeRange, Trace
+from tests.support.opened import opened
 from tests.support.trace_text import US, trace_from_text
 
 FIRST = "hcom_allReduce__612_4_1"
@@ -32,14 +34,21 @@ def one_step(trace: Trace, **values: float | None) -> tuple[Step, ...]:
     return (Step(step=None, range=trace.time_range, **{**empty, **values}),)
 
 
-def job_of(*pictures: str, world_size: int | None = None, names: dict[str, str] | None = None, **metadata) -> Job:
+def job_of(
+    *pictures: str,
+    world_size: int | None = None,
+    no_world: bool = False,
+    names: dict[str, str] | None = None,
+    **metadata,
+) -> Job:
     traces = []
     for rank, picture in enumerate(pictures):
         trace = trace_from_text(picture, names or {"R": FIRST}, rank=rank)
         # Pictures begin at their first event; the column of that event is the rank's place on the common clock.
         body = picture.strip().splitlines()
         lead = min(len(line.partition("| ")[2]) - len(line.partition("| ")[2].lstrip(".")) for line in body)
-        changes = {"epoch_ns": 10**18 + lead * US, "world_size": world_size or len(pictures), **metadata}
+        changes = {"epoch_ns": 10**18 + lead * US, **metadata}
+        changes["world_size"] = None if no_world else world_size or len(pictures)
         traces.append(replace(trace, metadata=replace(trace.metadata, **changes)))
     return align("pictures", traces)
 
@@ -280,3 +289,157 @@ def test_waiting_and_transfer_add_up_and_the_late_rank_waits_for_nobody(meetings
         busy_ns = float(sum(item.elapsed_ns for item in result.collectives[rank]))
         (step,) = split_waiting(one_step(entry.trace, communication_ns=busy_ns), result.collectives[rank])
         assert step.wait_ns + step.transfer_ns == busy_ns
+
+
+def matrix(trace: Trace, group: str, *links: str) -> Trace:
+    """Returns the trace with a ``communication_matrix`` of the given links (``"0-7"``) of one group."""
+    interner = StringInterner(trace.strings)
+    ends = [link.split("-") for link in links]
+    texts = {
+        "Group": interner.intern_all([group] * len(links)),
+        "Source": interner.intern_all([source for source, _ in ends]),
+        "Destination": interner.intern_all([destination for _, destination in ends]),
+    }
+    table = RecordedTable("communication_matrix", {}, texts, tuple(texts))
+    return replace(trace, strings=interner.table(), tables={"communication_matrix": table})
+
+
+def with_links(job: Job, group: str, *links_of_rank: tuple[str, ...]) -> Job:
+    ranks = [
+        replace(entry, trace=matrix(entry.trace, group, *links))
+        for entry, links in zip(job.ranks, links_of_rank, strict=True)
+    ]
+    return Job(job.path, tuple(ranks))
+
+
+PAIR = ("comm 612 | RRRR |", "comm 612 | ..RR |")
+
+
+def test_links_that_lead_beyond_the_open_ranks_name_the_missing_ones():
+    job = with_links(job_of(*PAIR, no_world=True), "612", ("0-0", "0-1", "0-7"), ("1-1", "1-0"))
+    assert analysed(job).collectives[0][0].missing_ranks == (2, 3, 4, 5, 6, 7)
+
+
+def test_links_that_never_lead_beyond_the_open_ranks_prove_the_group_whole():
+    job = with_links(job_of(*PAIR, no_world=True), "612", ("0-0", "0-1"), ("1-1", "1-0"))
+    assert analysed(job).collectives[0][0].wait_ns == 2 * US
+
+
+def test_the_root_of_a_star_has_no_links_and_proves_nothing():
+    job = with_links(job_of(*PAIR, no_world=True), "612", ("0-0",), ("1-1", "1-0"))
+    assert analysed(job).collectives[0][0].wait_ns is None
+
+
+def test_the_place_in_a_group_tells_groups_of_the_metadata_apart():
+    groups = (ParallelGroup("a", "default_group", (0, 1, 2, 3)), ParallelGroup("b", "embd", (3, 1)))
+    job = job_of(*PAIR, world_size=4, parallel_groups=groups)
+    job = Job(job.path, tuple(replace(entry, rank=rank) for entry, rank in zip(job.ranks, (1, 3), strict=True)))
+    job = with_links(job, "612", ("1-1",), ("0-0", "0-1"))
+    collective = analysed(job).collectives[1][0]
+    assert (collective.group_name, collective.wait_ns) == ("embd", 2 * US)
+
+
+def test_a_pipeline_group_is_known_by_its_sends():
+    groups = (ParallelGroup("a", "default_group", (0, 1, 2, 3)), ParallelGroup("b", "pp", (0, 1)))
+    names = {"R": "hcom_batchSendRecv__612_4_1"}
+    result = analysed(job_of(*PAIR, world_size=4, parallel_groups=groups, names=names))
+    assert (result.collectives[0][0].group_name, result.collectives[0][0].wait_ns) == ("pp", 2 * US)
+
+
+def test_sequence_numbers_pair_captures_that_begin_at_different_times():
+    names = {"A": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"}
+    job = job_of("comm 5 | AAAA.AAAA |", "comm 5 | .......AA |", names=names)
+    numbers = {(0, 0): 41, (0, 1): 42, (1, 0): 42}
+
+    def numbered(entry):
+        count = len(entry.trace.events)
+        events = replace(entry.trace.events, args_offset=np.arange(count, dtype=np.int64))
+        decoder = lambda offset: {"Seq": numbers[entry.rank, offset]}  # noqa: E731
+        return replace(entry, trace=replace(entry.trace, events=events, argument_decoder=decoder))
+
+    result = analysed(Job(job.path, tuple(map(numbered, job.ranks))))
+    assert [item.wait_ns for item in result.collectives[0]] == [None, 2 * US]
+    assert result.collectives[1][0].wait_ns == 0
+
+
+def test_host_collectives_are_exposed_where_no_operator_runs():
+    names = {"A": "gloo:all_reduce", "C": "aten::mm"}
+    picture = """
+        host 1 | CCCC.... |
+        host 2 | ..AAAAAA |
+    """
+    collective = analysed(job_of(picture, names=names)).collectives[0][0]
+    assert (collective.exposed_ns, collective.elapsed_ns) == (4 * US, 6 * US)
+
+
+def test_the_four_qwen3_ranks_say_who_waits_for_whom(captures):
+    job = opened(captures / "ascend/910b-qwen3-0.6b-pp2dp2")
+    result = communication(job)
+    assert result.stages == {0: 0, 1: 0, 2: 1, 3: 1}
+    assert result.diagnostics == ()
+    first = result.collectives[0]
+    pairs = [item for item in first if "batchSendRecv" in item.name]
+    waiting_for_stage = sum(item.wait_ns for item in pairs if item.late_rank == 2)
+    assert waiting_for_stage == pytest.approx(312.1e6, abs=0.05e6)
+    assert sum(item.wait_ns for item in first if item not in pairs) == pytest.approx(6.07e6, abs=0.01e6)
+    assert sum(item.transfer_ns for item in first) == pytest.approx(102.0e6, abs=0.01e6)
+    assert sum(item.hideable_ns for item in first) == pytest.approx(102.0e6, abs=0.01e6)
+    for rank in range(4):
+        transfers = [item.transfer_ns for item in result.collectives[rank] if "batchSendRecv" not in item.name]
+        assert 99.95e6 <= sum(transfers) <= 100.25e6
+    assert {item.group_name for item in pairs} == {"pp"}
+    booked_as_idle = next(item for item in pairs if item.vendor_idle_ns > 150e6)
+    assert (booked_as_idle.vendor_transit_ns, booked_as_idle.vendor_wait_ns) == (0, 0)
+    assert booked_as_idle.wait_ns == pytest.approx(154.4e6, abs=0.01e6)
+    costs = {item.rank: item for item in result.slow_ranks}
+    assert costs[2].cause.startswith("computing 94 %")
+    assert "lists no kernels" in costs[3].cause
+
+
+def test_qwen3_waits_and_transfers_add_up_to_the_communication_of_every_step(captures):
+    job = opened(captures / "ascend/910b-qwen3-0.6b-pp2dp2")
+    result = communication(job)
+    for entry in job.ranks:
+        (step,) = split_waiting(steps(entry.trace), result.collectives[entry.rank])
+        assert step.wait_ns + step.transfer_ns == step.communication_ns
+
+
+def test_one_qwen3_rank_alone_stays_unsplit_and_names_its_peers(captures):
+    (entry,) = opened(captures / "ascend/910b-qwen3-0.6b-pp2dp2/rank_0_ascend_pt").ranks
+    result = communication(Job("x", (entry,)))
+    assert all(item.wait_ns is None and item.missing_ranks for item in result.collectives[0])
+    assert {item.missing_ranks for item in result.collectives[0] if item.group_name == "pp"} == {(2,)}
+    (step,) = split_waiting(steps(entry.trace), result.collectives[0])
+    assert (step.wait_ns, step.transfer_ns) == (None, None)
+
+
+def test_two_ranks_of_eight_stay_unsplit(captures):
+    result = communication(opened(captures / "ascend/910b-cnn-ddp2-text/level1"))
+    for own in result.collectives.values():
+        assert len(own) == 4
+        assert {item.wait_ns for item in own} == {None}
+        assert {item.missing_ranks for item in own} == {(2, 3, 4, 5, 6, 7)}
+
+
+def test_the_dlrm_straggler_is_rank_seven(captures):
+    result = communication(opened(captures / "pytorch/dlrm-v100-8ranks"))
+    assert result.slow_ranks[0].rank == 7
+    # HTA names the last arrivals of the second all-to-all: k = 1 [7], k = 2 [2, 7], k = 3 [2, 7, 6].
+    assert [arrival.rank for arrival in result.collectives[0][1].members][-3:] == [6, 2, 7]
+    assert all(item.wait_ns is not None for own in result.collectives.values() for item in own)
+
+
+def test_the_gloo_rank_with_the_triple_batch_is_late(captures):
+    result = communication(opened(captures / "pytorch/gpt-cpu/ddp4_gloo"))
+    assert result.slow_ranks[0].rank == 2
+    assert result.slow_ranks[0].cause.startswith("computing")
+    gradients = [item for item in result.collectives[1] if item.name == "gloo:all_reduce" and len(item.members) == 4]
+    assert [item.late_rank for item in gradients[:6]] == [2] * 6
+    pairs = {tuple(sorted(arrival.rank for arrival in item.members)) for item in result.collectives[1]}
+    assert pairs == {(0, 1), (0, 1, 2, 3)}
+
+
+def test_one_rank_of_two_knows_its_peer(captures):
+    result = communication(opened(captures / "pytorch/nccl_data.json.gz"))
+    assert {item.missing_ranks for item in result.collectives[0]} == {(1,)}
+    assert all(item.bytes for item in result.collectives[0])
