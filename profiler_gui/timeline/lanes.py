@@ -1,0 +1,59 @@
+"""Lanes of the tracks of one trace, made when a track is first seen. No Qt; safe to use from one worker thread."""
+
+import numpy as np
+
+from engine.core.arrays import BoolArray, UInt8Array
+from engine.trace import Trace
+from profiler_gui.timeline.coloring import dimmed, event_colors
+from profiler_gui.timeline.lod import Lane, build_lane, split_lanes
+from profiler_gui.timeline.palette import DIMMED
+
+Lanes = tuple[Lane, ...]
+"""The lanes of one track, outermost first."""
+
+
+def lane_counts(trace: Trace) -> list[int]:
+    """Returns how many lanes each track has, without making any."""
+    # A loop over tracks, not over events.
+    return [int(trace.events.depth[part].max()) + 1 if part.stop > part.start else 0 for part in trace.track_slices]
+
+
+class LaneMaker:
+    """Makes the lanes of one trace's tracks.
+
+    Args:
+        trace: Whose tracks.
+        matching_names: bool, shape (strings,): names that are not dimmed; None to dim nothing.
+        hidden_categories: Categories (the source's words) whose slices are left out.
+    """
+
+    def __init__(
+        self, trace: Trace, matching_names: BoolArray | None = None, hidden_categories: frozenset[str] = frozenset()
+    ) -> None:
+        self._trace = trace
+        self._matching_names = matching_names
+        self._hidden_ids = np.array(sorted(trace.strings.id_of(text) for text in hidden_categories), dtype=np.int32)
+        self._colors: UInt8Array | None = None
+
+    def make(self, track: int) -> Lanes:
+        """Returns the lanes of a track; the first call also finds the colours of all events."""
+        if self._colors is None:
+            self._colors = event_colors(self._trace)
+        events = self._trace.events
+        part = self._trace.track_slices[track]
+        lanes = []
+        for positions in split_lanes(events.depth[part]):
+            rows = self._shown(positions + part.start)
+            color = self._colors[rows]
+            if self._matching_names is not None:
+                name = events.name[rows]
+                color = dimmed(color, self._matching_names[np.maximum(name, 0)] & (name >= 0))
+            lanes.append(
+                build_lane(rows.astype(np.int32), events.start_ns[rows], events.duration_ns[rows], color, DIMMED)
+            )
+        return tuple(lanes)
+
+    def _shown(self, rows: np.ndarray) -> np.ndarray:
+        if len(self._hidden_ids) == 0:
+            return rows
+        return rows[~np.isin(self._trace.events.category[rows], self._hidden_ids)]
