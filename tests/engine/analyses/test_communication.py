@@ -12,7 +12,7 @@ from engine.trace.job import Job, align
 from engine.trace.strings import StringInterner
 from engine.trace.tables import CollectiveTable, LinkTable, RecordedTable
 from engine.trace.trace import ParallelGroup, TimeRange, Trace
-from tests.support.opened import opened
+from tests.support.opened import opened_job
 from tests.support.trace_text import US, trace_from_text
 
 FIRST = "hcom_allReduce__612_4_1"
@@ -373,7 +373,7 @@ def test_host_collectives_are_exposed_where_no_operator_runs():
 
 
 def test_the_four_qwen3_ranks_say_who_waits_for_whom(captures):
-    job = opened(captures / "ascend/910b-qwen3-0.6b-pp2dp2")
+    job = opened_job(captures / "ascend/910b-qwen3-0.6b-pp2dp2")
     result = communication(job)
     assert result.stages == {0: 0, 1: 0, 2: 1, 3: 1}
     assert result.diagnostics == ()
@@ -397,7 +397,7 @@ def test_the_four_qwen3_ranks_say_who_waits_for_whom(captures):
 
 
 def test_qwen3_waits_and_transfers_add_up_to_the_communication_of_every_step(captures):
-    job = opened(captures / "ascend/910b-qwen3-0.6b-pp2dp2")
+    job = opened_job(captures / "ascend/910b-qwen3-0.6b-pp2dp2")
     result = communication(job)
     for entry in job.ranks:
         (step,) = split_waiting(steps(entry.trace), result.collectives[entry.rank])
@@ -405,7 +405,7 @@ def test_qwen3_waits_and_transfers_add_up_to_the_communication_of_every_step(cap
 
 
 def test_one_qwen3_rank_alone_stays_unsplit_and_names_its_peers(captures):
-    (entry,) = opened(captures / "ascend/910b-qwen3-0.6b-pp2dp2/rank_0_ascend_pt").ranks
+    (entry,) = opened_job(captures / "ascend/910b-qwen3-0.6b-pp2dp2/rank_0_ascend_pt").ranks
     result = communication(Job("x", (entry,)))
     assert all(item.wait_ns is None and item.missing_ranks for item in result.collectives[0])
     assert {item.missing_ranks for item in result.collectives[0] if item.group_name == "pp"} == {(2,)}
@@ -414,7 +414,7 @@ def test_one_qwen3_rank_alone_stays_unsplit_and_names_its_peers(captures):
 
 
 def test_two_ranks_of_eight_stay_unsplit(captures):
-    result = communication(opened(captures / "ascend/910b-cnn-ddp2-text/level1"))
+    result = communication(opened_job(captures / "ascend/910b-cnn-ddp2-text/level1"))
     for own in result.collectives.values():
         assert len(own) == 4
         assert {item.wait_ns for item in own} == {None}
@@ -422,7 +422,7 @@ def test_two_ranks_of_eight_stay_unsplit(captures):
 
 
 def test_the_dlrm_straggler_is_rank_seven(captures):
-    result = communication(opened(captures / "pytorch/dlrm-v100-8ranks"))
+    result = communication(opened_job(captures / "pytorch/dlrm-v100-8ranks"))
     assert result.slow_ranks[0].rank == 7
     # HTA names the last arrivals of the second all-to-all: k = 1 [7], k = 2 [2, 7], k = 3 [2, 7, 6].
     assert [arrival.rank for arrival in result.collectives[0][1].members][-3:] == [6, 2, 7]
@@ -430,7 +430,7 @@ def test_the_dlrm_straggler_is_rank_seven(captures):
 
 
 def test_the_gloo_rank_with_the_triple_batch_is_late(captures):
-    result = communication(opened(captures / "pytorch/gpt-cpu/ddp4_gloo"))
+    result = communication(opened_job(captures / "pytorch/gpt-cpu/ddp4_gloo"))
     assert result.slow_ranks[0].rank == 2
     assert result.slow_ranks[0].cause.startswith("computing")
     gradients = [item for item in result.collectives[1] if item.name == "gloo:all_reduce" and len(item.members) == 4]
@@ -440,6 +440,6 @@ def test_the_gloo_rank_with_the_triple_batch_is_late(captures):
 
 
 def test_one_rank_of_two_knows_its_peer(captures):
-    result = communication(opened(captures / "pytorch/nccl_data.json.gz"))
+    result = communication(opened_job(captures / "pytorch/nccl_data.json.gz"))
     assert {item.missing_ranks for item in result.collectives[0]} == {(1,)}
     assert all(item.bytes for item in result.collectives[0])
