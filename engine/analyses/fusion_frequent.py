@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from engine.analyses.frequent_sequences import frequent_sequences
+from engine.analyses.frequent_sequences import SHORTEST, frequent_sequences
 from engine.analyses.fusion_known import bound_of, members_of, occurrences_of, total_of, traffic_reason
 from engine.analyses.fusion_patterns import Estimate
 from engine.analyses.fusion_results import FusionCandidate
@@ -29,6 +29,10 @@ def frequent_candidates(
     codes, labels = _labels(trace, sequence)
     never = [index for index, word in enumerate(sequence.words) if word in _NEVER_INSIDE]
     breaks = taken | np.isin(sequence.word, never)
+    if sequence.is_gpu and HELPER in sequence.words:
+        # Further kernels of one framework call belong to its first: nobody can fuse the inside of a convolution.
+        heads = sequence.word != sequence.words.index(HELPER)
+        breaks |= breaks[np.maximum.accumulate(np.where(heads, np.arange(len(sequence)), 0))]
     device_ns = int(sequence.duration_ns.sum())
     cuts = np.flatnonzero(np.diff(sequence.track)) + 1
     found = []
@@ -36,6 +40,8 @@ def frequent_candidates(
         part = slice(start, end)
         for hit in frequent_sequences(codes[part], sequence.duration_ns[part], breaks[part], device_ns):
             names = [labels[code] for code in hit.codes]
+            if _calls(sequence, hit.first[0] + start, len(names)) < SHORTEST:
+                continue
             found.append(_candidate(trace, sequence, measures, hit.first + start, names))
     return found
 
@@ -44,11 +50,11 @@ def _candidate(
     trace: Trace, sequence: KernelSequence, measures: Measures, first: Int64Array, names: list[str]
 ) -> FusionCandidate:
     found = ranges(sequence, first, first + len(names))
-    occurrences = occurrences_of(sequence, found)
+    members = members_of(sequence, found)
+    occurrences = occurrences_of(sequence, found, members)
     use = pipe_use(trace, [event for place in occurrences for event in place.events])
     allowed = np.ones(len(found), dtype=np.bool_)
     won = savings(Estimate.STREAM, 1, found, measures, use.vector if use is not None else None, allowed)
-    members = members_of(sequence, found)
     name = "+".join(names)
     return FusionCandidate(
         pattern=f"sequence:{name}",
@@ -64,6 +70,12 @@ def _candidate(
         reason=f"no ready operator fuses it; a kernel of your own would; {traffic_reason(found, measures)}",
         occurrences=occurrences,
     )
+
+
+def _calls(sequence: KernelSequence, first: int, length: int) -> int:
+    """Returns how many framework calls a sequence spans: the kernels that are not helpers of another."""
+    words = sequence.word[first : first + length].tolist()
+    return sum(sequence.words[word] != HELPER for word in words)
 
 
 def _labels(trace: Trace, sequence: KernelSequence) -> tuple[Int32Array, list[str]]:

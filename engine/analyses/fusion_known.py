@@ -24,16 +24,17 @@ def known_candidate(
     matches: Matches,
 ) -> FusionCandidate | None:
     """Returns the candidate of a catalogue pattern, None where its context rules every occurrence out."""
-    found = ranges(sequence, matches.first, matches.end)
+    whole = pattern.estimate is Estimate.ATTENTION
+    found = ranges(sequence, matches.first, matches.end, with_matrix=whole)
     allowed = _context(sequence, pattern, found)
     if pattern.estimate is Estimate.REDUNDANT and not np.any(allowed):
         return None
-    occurrences = occurrences_of(sequence, found)
+    members = members_of(sequence, found, with_matrix=whole)
+    occurrences = occurrences_of(sequence, found, members)
     use = pipe_use(trace, [event for place in occurrences for event in place.events])
     won = savings(
         pattern.estimate, pattern.input_passes, found, measures, use.vector if use is not None else None, allowed
     )
-    members = members_of(sequence, found)
     framework = bool(np.mean(sequence.from_framework[members]) > 0.5)
     return FusionCandidate(
         pattern=pattern.id,
@@ -66,12 +67,15 @@ def _context(sequence: KernelSequence, pattern: FusionPattern, found: Ranges) ->
     return np.ones(len(found), dtype=np.bool_)
 
 
-def members_of(sequence: KernelSequence, found: Ranges) -> BoolArray:
+def members_of(sequence: KernelSequence, found: Ranges, *, with_matrix: bool = True) -> BoolArray:
     """Returns whether each kernel belongs to one of the ranges, bool, shape (kernels,)."""
     edges = np.zeros(len(sequence) + 1, dtype=np.int64)
     np.add.at(edges, found.first, 1)
     np.add.at(edges, found.end, -1)
     member: BoolArray = np.cumsum(edges[:-1]) > 0
+    if not with_matrix:
+        matrix = [index for index, word in enumerate(sequence.words) if word in MATRIX_WORDS]
+        member &= ~np.isin(sequence.word, matrix)
     return member
 
 
@@ -84,14 +88,16 @@ def _count(sequence: KernelSequence, pattern: FusionPattern, members: BoolArray,
     return occurrences
 
 
-def occurrences_of(sequence: KernelSequence, found: Ranges) -> tuple[Occurrence, ...]:
+def occurrences_of(sequence: KernelSequence, found: Ranges, members: BoolArray) -> tuple[Occurrence, ...]:
     """Returns the places as records for people, by start; one Python step per occurrence."""
-    events = sequence.event.tolist()
+    kept = np.flatnonzero(members)
+    events = sequence.event[kept].tolist()
+    first, end = np.searchsorted(kept, found.first), np.searchsorted(kept, found.end)
     starts, ends = sequence.start_ns[found.first].tolist(), sequence.end_ns[found.end - 1].tolist()
-    columns = zip(found.first.tolist(), found.end.tolist(), starts, ends, found.busy_ns.tolist(), strict=True)
+    columns = zip(first.tolist(), end.tolist(), starts, ends, found.busy_ns.tolist(), strict=True)
     places = [
-        Occurrence(tuple(events[first:end]), start_ns, end_ns, busy_ns)
-        for first, end, start_ns, end_ns, busy_ns in columns
+        Occurrence(tuple(events[low:high]), start_ns, end_ns, busy_ns)
+        for low, high, start_ns, end_ns, busy_ns in columns
     ]
     return tuple(sorted(places, key=lambda place: place.start_ns))
 

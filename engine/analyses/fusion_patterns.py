@@ -41,6 +41,7 @@ class FusionPattern:
         estimate: How its saving is estimated.
         input_passes: How often the fused kernel reads its main input (a normalisation needs the statistics first).
         call_words: Count calls of these words inside a run instead of runs; () counts occurrences.
+        lone_call: A sentence for single calls of the same kind outside runs: counted with the runs, they win nothing.
         caveat: What to check before using the replacement.
     """
 
@@ -52,6 +53,7 @@ class FusionPattern:
     estimate: Estimate = Estimate.STREAM
     input_passes: int = 1
     call_words: tuple[str, ...] = ()
+    lone_call: str = ""
     caveat: str = ""
 
 
@@ -103,12 +105,12 @@ PATTERNS: tuple[FusionPattern, ...] = (
     ),
     FusionPattern(
         "layer_norm",
-        "LayerNorm",
-        "torch.nn.functional.layer_norm",
-        "torch.nn.functional.layer_norm",
+        "Layer or batch normalisation written out",
+        "torch.nn.functional.layer_norm (batch_norm where the batch is averaged)",
+        "torch.nn.functional.layer_norm (batch_norm where the batch is averaged)",
         (
             "mean sub=pow=mean add(rsqrt mul=|sqrt div=)(cast|copy)?(mul=add=?)?",
-            "(mean|var){1,2}(sub|add|mean){1,3}(rsqrt|sqrt)(sub)?(mul|div)(mul)?(add)?",
+            "(var(mean|sum div)?|(mean|sum div)var)(sub|add){1,2}(rsqrt|sqrt)sub?(mul|div)mul?add?",
         ),
         input_passes=2,
     ),
@@ -117,7 +119,7 @@ PATTERNS: tuple[FusionPattern, ...] = (
         "GeGLU",
         "torch_npu.npu_geglu",
         "torch.compile",
-        ("slice{0,2}gelu=mul=",),
+        ("slice{0,2}gelu=matmul{0,1}mul=",),
         caveat="recommended by the vendor's advisor; op-plugin has no page about it",
     ),
     FusionPattern(
@@ -125,7 +127,8 @@ PATTERNS: tuple[FusionPattern, ...] = (
         "SwiGLU",
         "torch_npu.npu_swiglu",
         "torch.compile",
-        ("slice{0,2}silu=slice{0,1}mul=", "slice{0,2}sigmoid=mul=mul="),
+        # The second projection may stand between activation and product; it is not part of what is fused.
+        ("slice{0,2}silu=slice{0,1}matmul{0,1}mul=", "slice{0,2}sigmoid=mul=matmul{0,1}mul="),
     ),
     FusionPattern(
         "gelu",
@@ -199,6 +202,7 @@ PATTERNS: tuple[FusionPattern, ...] = (
         ("(norm(pow|add|mul|copy|cast|max|fill){0,3}){8,}",),
         estimate=Estimate.BATCH,
         call_words=("norm",),
+        lone_call="norm",
     ),
     FusionPattern(
         "gradient_accumulation",

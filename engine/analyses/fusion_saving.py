@@ -125,19 +125,27 @@ class Ranges:
         return len(self.first)
 
 
-def ranges(sequence: KernelSequence, first: Int64Array, end: Int64Array) -> Ranges:
-    """Returns the sums over the non-empty ranges ``[first, end)`` of the sequence."""
+def ranges(sequence: KernelSequence, first: Int64Array, end: Int64Array, *, with_matrix: bool = True) -> Ranges:
+    """Returns the sums over the non-empty ranges ``[first, end)`` of the sequence.
+
+    Args:
+        sequence: The kernels.
+        first: int64, shape (occurrences,).
+        end: int64, shape (occurrences,).
+        with_matrix: Whether matrix products inside a range belong to the occurrence.
+    """
     lengths = end - first
     offsets = np.concatenate(([0], np.cumsum(lengths)[:-1]))
     member = np.arange(int(lengths.sum())) - np.repeat(offsets, lengths) + np.repeat(first, lengths)
     is_first = np.zeros(len(member), dtype=np.bool_)
     is_first[offsets] = True
-    duration = sequence.duration_ns[member]
+    matrix = np.isin(sequence.word, [index for index, word in enumerate(sequence.words) if word in MATRIX_WORDS])
+    left_out = matrix[member] & (not with_matrix)
+    duration = np.where(left_out, 0, sequence.duration_ns[member])
     traffic = sequence.traffic_bytes[member]
     output = np.maximum(sequence.output_bytes[member], 0)
     busy = np.add.reduceat(duration, offsets)
     unknown = np.add.reduceat(np.where(traffic < 0, duration, 0), offsets)
-    matrix = np.isin(sequence.word, [index for index, word in enumerate(sequence.words) if word in MATRIX_WORDS])
     # The largest output of a chain that ends in a reduction is not its result: the last member's is.
     known = np.where(traffic >= 0, np.arange(len(member)), -1)
     last_known = np.maximum.reduceat(known, offsets)
@@ -154,7 +162,7 @@ def ranges(sequence: KernelSequence, first: Int64Array, end: Int64Array) -> Rang
         idle_ns=np.add.reduceat(np.where(is_first, 0, sequence.idle_before_ns[member]), offsets),
         longest_ns=np.maximum.reduceat(duration, offsets),
         matrix_ns=np.add.reduceat(np.where(matrix[member], duration, 0), offsets),
-        launches=lengths,
+        launches=lengths - np.add.reduceat(left_out.astype(np.int64), offsets),
         traffic_bytes=np.where(unknown * 10 >= busy, -1, np.add.reduceat(np.maximum(traffic, 0), offsets)),
         main_bytes=np.where(has_known, main_input, -1),
         last_bytes=last_output,

@@ -24,6 +24,7 @@ _ASCEND_TYPES = {
         "RotaryMul RotaryMulGrad ApplyRotaryPosEmb ScaledMaskedSoftmax ScaledMaskedSoftmaxGradV2 CrossEntropyLoss "
         "CrossEntropyLossGrad FastGelu FastGeluGrad MaskedSoftmaxWithRelPosBias MoeTokenPermute MoeTokenUnpermute "
         "MatmulAllReduce AllGatherMatmul MatmulReduceScatter MoeDistributeDispatch MoeDistributeCombine "
+        "BatchNorm BatchNormV3 BNTrainingUpdate BNTrainingUpdateGrad GroupNorm GroupNormGrad InstanceNorm "
         "GroupedMatmul MatmulAdd BatchMatMulReduceScatterAlltoAll AlltoAllAllGatherBatchMatMul"
     ),
     "rms_norm": "RmsNorm",
@@ -86,7 +87,8 @@ _FRAMEWORK_CALLS = {
         "_scaled_dot_product_cudnn_attention "
         "_flash_attention_forward _flash_attention_backward _efficient_attention_forward _efficient_attention_backward "
         "_scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward "
-        "native_layer_norm_backward native_group_norm "
+        "cudnn_batch_norm cudnn_batch_norm_backward miopen_batch_norm miopen_batch_norm_backward native_batch_norm "
+        "native_batch_norm_backward native_layer_norm_backward native_group_norm "
         "native_group_norm_backward _fused_adamw_ _fused_adam_ _fused_sgd_"
     ),
     "rms_norm": "rms_norm _fused_rms_norm",
@@ -136,7 +138,10 @@ _FRAMEWORK_CALLS = {
     "addcmul": "addcmul_ addcdiv_ addcmul addcdiv lerp_",
 }
 _KERNEL_NAMES: tuple[tuple[str, str], ...] = (
-    (FUSED, r"flash_|fmha|attn_fwd|attn_bwd|attention|layer_?norm|rms_?norm|multi_tensor_apply|rotary|swiglu"),
+    (
+        FUSED,
+        r"flash_|fmha|attn_fwd|attn_bwd|attention|\bbn_[fb]w|batch_?norm|layer_?norm|rms_?norm|multi_tensor_apply|rotary|swiglu",
+    ),
     ("conv", r"convolve|wgrad_|dgrad_|winograd|implicit_gemm|convolution|conv2d|cudnn::cnn|xdlops_conv"),
     ("matmul", r"gemm|cijk_|\bmm_kernel|epilogue::impl|gemv|splitkreduce"),
     ("log_softmax_grad", r"logsoftmaxbackward"),
@@ -187,10 +192,13 @@ _CALL_OF_HELPER = re.compile(
 
 
 def ascend_type_of(kernel_name: str) -> str:
-    """Returns the operator type inside an Ascend kernel name (``"aclnnMul_MulAiCore_Mul"`` → ``"Mul"``)."""
-    if kernel_name.startswith("aclnn"):
-        return kernel_name.rpartition("_")[2]
-    return kernel_name.rstrip("0123456789").strip("_").rpartition("_")[2]
+    """Returns the operator type inside an Ascend kernel name (``"aclnnMul_MulAiCore_Mul"``, ``"trans_TransData_3"``).
+
+    A name without parts is the type itself, sometimes with the number of the node behind it (``"Conv2D4"``).
+    """
+    parts = [part for part in kernel_name.split("_") if part and not part.isdecimal()]
+    name = parts[-1] if parts else kernel_name
+    return name if name.casefold() in _WORD_OF_TYPE else name.rstrip("0123456789")
 
 
 def framework_call_of(kernel_name: str) -> str:
@@ -200,7 +208,7 @@ def framework_call_of(kernel_name: str) -> str:
 
 def word_of_ascend(op_type: str, kernel_name: str) -> str:
     """Returns the word of an Ascend kernel from its operator type and name."""
-    word = _WORD_OF_TYPE.get(op_type.casefold()) or _WORD_OF_TYPE.get(ascend_type_of(kernel_name).casefold())
+    word = _WORD_OF_TYPE.get(op_type.casefold())
     if word is None:
         folded = op_type.casefold()
         return FUSED if folded.startswith("foreach") else OTHER

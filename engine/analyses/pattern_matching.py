@@ -49,8 +49,16 @@ class PatternMatcher:
 
     def take(self, pattern: FusionPattern) -> Matches:
         """Returns the occurrences of ``pattern`` among the kernels not taken yet, and takes them."""
+        spans = self._take_all(pattern.sentences)
+        if spans and pattern.lone_call:
+            spans += self._take_all((pattern.lone_call,))
+        spans.sort()
+        columns = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        return Matches(columns[:, 0], columns[:, 1])
+
+    def _take_all(self, sentences: tuple[str, ...]) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []
-        for text in pattern.sentences:
+        for text in sentences:
             sentence = compile_sentence(text, self._letters)
             for index, offset in enumerate(self._offsets):
                 stream = self._streams[index]
@@ -58,9 +66,7 @@ class PatternMatcher:
                 if local:
                     self._streams[index] = _without(stream, local)
                     spans += [(first + offset, end + offset) for first, end in local]
-        spans.sort()
-        columns = np.array(spans, dtype=np.int64).reshape(-1, 2)
-        return Matches(columns[:, 0], columns[:, 1])
+        return spans
 
     def taken(self) -> BoolArray:
         """Returns whether each kernel belongs to an occurrence, bool, shape (n,)."""
