@@ -33,18 +33,22 @@ class EventColumns:
     """The rows of an array in file order, still with numbers into byte tables.
 
     Attributes:
+        memory: Per stretch, the row and the numbers of its ``[memory]`` instants, int64, shape (7, k).
         parts: Per column name, one array per stretch.
         names: Distinct event names as written.
         words: Distinct categories, pids, tids and task types.
         flows: Distinct ids.
+        row_count: Events so far.
         unusable_start_count: Events whose ``ts`` stands there and is no usable number.
     """
 
     names: ByteTable = field(default_factory=ByteTable)
     words: ByteTable = field(default_factory=ByteTable)
     flows: ByteTable = field(default_factory=ByteTable)
+    memory: list[Int64Array] = field(default_factory=list)
     parts: dict[str, list[AnyArray]] = field(default_factory=dict)
     unusable_start_count: int = 0
+    row_count: int = 0
 
     def append(self, **columns: AnyArray) -> None:
         """Adds one stretch of rows."""
@@ -173,6 +177,10 @@ def _append(path: Path, text: UInt8Array, rows: RowBuffers, columns: EventColumn
     names = columns.names.merge(text, rows.names[: report[rows_of.NAMES]])
     words = columns.words.merge(text, rows.words[: report[rows_of.WORDS]])
     flows = columns.flows.merge(text, rows.flows[: report[rows_of.FLOWS]])
+    memory = rows.memory[:, : report[rows_of.MEMORY]].copy()
+    memory[0] += columns.row_count
+    columns.row_count += count
+    columns.memory.append(memory)
     columns.append(
         phase=rows.phases[:count].copy(),
         encloses=(rows.marks[:count] & rows_of.ENCLOSES) != 0,

@@ -8,8 +8,11 @@ import numpy as np
 from engine.core.arrays import AnyArray, Int32Array, Int64Array, UInt8Array
 from engine.formats.byte_table import intern_span
 from engine.formats.event_scanner import (
+    ADDRESS,
     BIND,
+    BYTES,
     CATEGORY,
+    DEVICE,
     DUR,
     FIELD_COUNT,
     FINISHED,
@@ -26,7 +29,16 @@ from engine.formats.event_scanner import (
     parse_event,
     stream_of,
 )
-from engine.formats.json_scanning import ABSENT_TIME_NS, ODD_NUMBER, TRUNCATED, parse_us, skip_blanks, skip_value
+from engine.formats.json_scanning import (
+    ABSENT_TIME_NS,
+    ODD_NUMBER,
+    TRUNCATED,
+    parse_integer,
+    parse_us,
+    same_bytes,
+    skip_blanks,
+    skip_value,
+)
 
 # Rows of the int64 and int32 column blocks.
 START_NS, DURATION_NS, CORRELATION_ID, STREAM_NUMBER, OFFSET, LENGTH = range(6)
@@ -47,11 +59,16 @@ NAME_ID, CATEGORY_ID, PROCESS_ID, THREAD_ID, TASK_ID, FLOW_ID = range(6)
     FIRST_NEGATIVE,
     FOREIGN,
     COMMA_LAST,
-) = range(13)
-_REPORT_SIZE = 13
+    MEMORY,
+) = range(14)
+_REPORT_SIZE = 14
 REACHED_STOP, ARRAY_END, TEXT_END, CUT, FULL = range(5)
 
 MAX_ODD = 4096
+MAX_WORDS = 8192
+_MEMO_SIZE = 16
+_SMALL_I, _CAPITAL_I = ord("i"), ord("I")
+_MEMORY = np.frombuffer(b"[memory]", dtype=np.uint8).copy()
 _COMMA, _OPEN_OBJECT, _CLOSE_ARRAY = ord(","), ord("{"), ord("]")
 _LETTER_E, _LETTER_F = ord("e"), ord("f")
 ENCLOSES, NOT_FINISHED = 1, 2
@@ -67,10 +84,11 @@ class RowBuffers:
         wide: int64, shape (6, capacity).
         narrow: int32, shape (6, capacity), numbers into the three span tables.
         names: int64, shape (capacity, 3): spans of distinct names.
-        words: int64, shape (4 capacity, 3): spans of distinct categories, pids, tids and task types.
+        words: int64, shape (MAX_WORDS, 3): spans of distinct categories, pids, tids and task types.
         flows: int64, shape (capacity, 3): spans of distinct ids.
+        memory: int64, shape (7, capacity): row and the MEMORY_FIELDS of ``[memory]`` instants.
         odd: int64, shape (MAX_ODD, 4): row, field, start, end of numbers in an unusual form.
-        report: int64, shape (13,).
+        report: int64, shape (14,).
     """
 
     phases: UInt8Array
@@ -80,6 +98,7 @@ class RowBuffers:
     names: Int64Array
     words: Int64Array
     flows: Int64Array
+    memory: Int64Array
     odd: Int64Array
     report: Int64Array
 
@@ -96,8 +115,9 @@ def scan_stretch(text: UInt8Array, begin: int, stop: int, capacity: int) -> RowB
         np.empty((6, capacity), dtype=np.int64),
         np.empty((6, capacity), dtype=np.int32),
         np.empty((capacity, 3), dtype=np.int64),
-        np.empty((4 * capacity, 3), dtype=np.int64),
+        np.empty((MAX_WORDS, 3), dtype=np.int64),
         np.empty((capacity, 3), dtype=np.int64),
+        np.empty((7, capacity), dtype=np.int64),
         np.empty((MAX_ODD, 4), dtype=np.int64),
         np.zeros(_REPORT_SIZE, dtype=np.int64),
     )
@@ -105,9 +125,9 @@ def scan_stretch(text: UInt8Array, begin: int, stop: int, capacity: int) -> RowB
         text,
         begin,
         stop,
-        (rows.phases, rows.marks, rows.wide, rows.narrow),
+        (rows.phases, rows.marks, rows.wide, rows.narrow, rows.memory),
         (rows.names, rows.words, rows.flows),
-        tuple(_slots(size) for size in (capacity, 4 * capacity, capacity)),
+        tuple(_slots(size) for size in (capacity, MAX_WORDS, capacity)),
         rows.odd,
         rows.report,
     )
@@ -131,6 +151,7 @@ def _scan(
 ) -> None:
     end = len(text)
     fields = np.empty(2 * FIELD_COUNT, dtype=np.int64)
+    memo = np.full((4, _MEMO_SIZE, 3), -1, dtype=np.int64)
     capacity = len(columns[0])
     comma_last = False
     reason = REACHED_STOP
@@ -147,11 +168,11 @@ def _scan(
             break
         if position >= stop:
             break
-        if report[ROWS] >= capacity or report[ODD] + 2 > MAX_ODD:
+        if report[ROWS] >= capacity or report[ODD] + 2 > MAX_ODD or report[WORDS] + 4 > MAX_WORDS:
             reason = FULL
             break
         comma_last = False
-        after = _one(text, position, end, fields, columns, entries, slots, odd, report)
+        after = _one(text, position, end, fields, memo, columns, entries, slots, odd, report)
         if after < 0:
             reason = _resume(text, position, end, after, report)
             position = report[POSITION]
@@ -170,6 +191,7 @@ def _one(
     position: int,
     end: int,
     fields: Int64Array,
+    memo: Int64Array,
     columns: tuple[AnyArray, ...],
     entries: tuple[AnyArray, ...],
     slots: tuple[AnyArray, ...],
@@ -189,7 +211,9 @@ def _one(
         wide[OFFSET, row] = position
         wide[LENGTH, row] = after - position
         _store(text, row, fields, columns, odd, report)
-        _number(text, row, fields, columns[3], entries, slots, report)
+        _number(text, row, fields, memo, columns[3], entries, slots, report)
+        if fields[2 * ADDRESS] >= 0 or fields[2 * BYTES] >= 0:
+            _store_memory(text, row, fields, columns[0], columns[4], report)
         report[ROWS] = row + 1
     return after
 
@@ -219,7 +243,7 @@ def _store(
     odd: Int64Array,
     report: Int64Array,
 ) -> None:
-    phases, marks, wide, _ = columns
+    phases, marks, wide = columns[0], columns[1], columns[2]
     start = fields[2 * PHASE]
     phases[row] = text[start] if start >= 0 and fields[2 * PHASE + 1] == start + 1 else 0
     start = fields[2 * BIND]
@@ -247,16 +271,17 @@ def _number(
     text: UInt8Array,
     row: int,
     fields: Int64Array,
+    memo: Int64Array,
     narrow: Int32Array,
     entries: tuple[AnyArray, ...],
     slots: tuple[AnyArray, ...],
     report: Int64Array,
 ) -> None:
     narrow[NAME_ID, row] = _numbered(text, fields, NAME, slots[0], entries[0], report, NAMES)
-    narrow[CATEGORY_ID, row] = _numbered(text, fields, CATEGORY, slots[1], entries[1], report, WORDS)
-    narrow[PROCESS_ID, row] = _numbered(text, fields, PROCESS, slots[1], entries[1], report, WORDS)
-    narrow[THREAD_ID, row] = _numbered(text, fields, THREAD, slots[1], entries[1], report, WORDS)
-    narrow[TASK_ID, row] = _numbered(text, fields, TASK, slots[1], entries[1], report, WORDS)
+    narrow[CATEGORY_ID, row] = _word(text, fields, CATEGORY, memo[0], slots[1], entries[1], report)
+    narrow[PROCESS_ID, row] = _word(text, fields, PROCESS, memo[1], slots[1], entries[1], report)
+    narrow[THREAD_ID, row] = _word(text, fields, THREAD, memo[2], slots[1], entries[1], report)
+    narrow[TASK_ID, row] = _word(text, fields, TASK, memo[3], slots[1], entries[1], report)
     narrow[FLOW_ID, row] = _numbered(text, fields, ID, slots[2], entries[2], report, FLOWS)
 
 
@@ -277,6 +302,49 @@ def _numbered(
     if number == report[counter]:
         report[counter] = number + 1
     return number
+
+
+@numba.njit(nogil=True, cache=True)
+def _word(
+    text: UInt8Array,
+    fields: Int64Array,
+    field: int,
+    memo: Int64Array,
+    slots: Int32Array,
+    entries: Int64Array,
+    report: Int64Array,
+) -> int:
+    """Numbers a value that nearly always repeats one of the last few: compared with them before it is hashed."""
+    start = fields[2 * field]
+    length = fields[2 * field + 1] - start
+    if start < 0:
+        return -1
+    place = (np.int64(text[start + length - 1]) + length if length > 0 else 0) & (_MEMO_SIZE - 1)
+    known = memo[place, 0]
+    if known >= 0 and memo[place, 1] == length and same_bytes(text, start, text, known, length):
+        return int(memo[place, 2])
+    number = _numbered(text, fields, field, slots, entries, report, WORDS)
+    memo[place, 0], memo[place, 1], memo[place, 2] = start, length, number
+    return number
+
+
+@numba.njit(nogil=True, cache=True)
+def _store_memory(
+    text: UInt8Array, row: int, fields: Int64Array, phases: UInt8Array, memory: Int64Array, report: Int64Array
+) -> None:
+    """Keeps the numbers of an instant named ``[memory]``; absent ones are −1, absent bytes 0."""
+    start = fields[2 * NAME]
+    length = fields[2 * NAME + 1] - start
+    if phases[row] not in (_SMALL_I, _CAPITAL_I) or length != 8 or not same_bytes(text, start, _MEMORY, 0, 8):
+        return
+    index = report[MEMORY]
+    memory[0, index] = row
+    for field in range(ADDRESS, DEVICE + 1):
+        value = 0 if field == BYTES else -1
+        if fields[2 * field] >= 0:
+            value = parse_integer(text, fields[2 * field], fields[2 * field + 1])
+        memory[field - ADDRESS + 1, index] = value
+    report[MEMORY] = index + 1
 
 
 @numba.njit(nogil=True, cache=True)

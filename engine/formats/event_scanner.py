@@ -17,9 +17,10 @@ from engine.formats.json_scanning import (
 # Where each interesting value of an event stands, as pairs (start, end) in a scratch array; −1 where absent.
 PHASE, TS, DUR, BIND, NAME, CATEGORY, PROCESS, THREAD, ID = range(9)
 CORRELATION, CONNECTION, TASK, STREAM, PHYSICAL_STREAM, STREAM_ID, FINISHED = range(9, 16)
-_ARGS = 16
-_UNKNOWN = 17
-FIELD_COUNT = 16
+ADDRESS, BYTES, ALLOCATED, RESERVED, DEVICE_TYPE, DEVICE = range(16, 22)
+_ARGS = 22
+_UNKNOWN = 23
+FIELD_COUNT = 22
 
 _QUOTE, _COMMA, _COLON = ord('"'), ord(","), ord(":")
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = ord("{"), ord("}"), ord("["), ord("]")
@@ -36,6 +37,8 @@ _NAME, _ARGS_KEY = _key("name"), _key("args")
 _CORRELATION, _CONNECTION = _key("correlation"), _key("connection_id")
 _TASK, _STREAM, _STREAM_ID, _PHYSICAL = _key("Task Type"), _key("stream"), _key("Stream Id"), _key("Physic Stream Id")
 _FINISHED = _key("finished")
+_ADDRESS, _BYTES, _DEVICE_TYPE, _DEVICE = _key("Addr"), _key("Bytes"), _key("Device Type"), _key("Device Id")
+_ALLOCATED, _RESERVED = _key("Total Allocated"), _key("Total Reserved")
 
 
 @numba.njit(nogil=True, cache=True)
@@ -67,20 +70,37 @@ def _event_key(text: UInt8Array, start: int, length: int) -> int:
 
 @numba.njit(nogil=True, cache=True)
 def _argument_key(text: UInt8Array, start: int, length: int) -> int:
-    if length == 11 and same_bytes(text, start, _CORRELATION, 0, 11):
-        return CORRELATION
-    if length == 13 and same_bytes(text, start, _CONNECTION, 0, 13):
-        return CONNECTION
+    if length == 11:
+        if same_bytes(text, start, _CORRELATION, 0, 11):
+            return CORRELATION
+        return DEVICE_TYPE if same_bytes(text, start, _DEVICE_TYPE, 0, 11) else _UNKNOWN
     if length == 9:
         if same_bytes(text, start, _TASK, 0, 9):
             return TASK
+        if same_bytes(text, start, _DEVICE, 0, 9):
+            return DEVICE
         return STREAM_ID if same_bytes(text, start, _STREAM_ID, 0, 9) else _UNKNOWN
-    if length == 6 and same_bytes(text, start, _STREAM, 0, 6):
-        return STREAM
-    if length == 8 and same_bytes(text, start, _FINISHED, 0, 8):
-        return FINISHED
-    if length == 16 and same_bytes(text, start, _PHYSICAL, 0, 16):
-        return PHYSICAL_STREAM
+    if length == 13:
+        return CONNECTION if same_bytes(text, start, _CONNECTION, 0, 13) else _UNKNOWN
+    if length == 6:
+        return STREAM if same_bytes(text, start, _STREAM, 0, 6) else _UNKNOWN
+    if length == 16:
+        return PHYSICAL_STREAM if same_bytes(text, start, _PHYSICAL, 0, 16) else _UNKNOWN
+    if length == 8:
+        return FINISHED if same_bytes(text, start, _FINISHED, 0, 8) else _UNKNOWN
+    return _memory_key(text, start, length)
+
+
+@numba.njit(nogil=True, cache=True)
+def _memory_key(text: UInt8Array, start: int, length: int) -> int:
+    if length == 4 and same_bytes(text, start, _ADDRESS, 0, 4):
+        return ADDRESS
+    if length == 5 and same_bytes(text, start, _BYTES, 0, 5):
+        return BYTES
+    if length == 15 and same_bytes(text, start, _ALLOCATED, 0, 15):
+        return ALLOCATED
+    if length == 14 and same_bytes(text, start, _RESERVED, 0, 14):
+        return RESERVED
     return _UNKNOWN
 
 
