@@ -58,8 +58,9 @@ def section_totals(trace: Trace) -> tuple[SectionTotals, ...]:
     working = join(work.computing, work.communication)
     if len(working) == 0:
         return ()
-    windows = _windows(trace, kinds, working)
-    free = difference(_observed(trace, working), working)
+    observed = _observed(trace, working)
+    windows = _windows(trace, kinds, observed)
+    free = difference(single(observed.start_ns, observed.end_ns), working)
     receives = _receives(trace, kinds)
     return tuple(_totals(window, work, free, receives, windows) for window in windows)
 
@@ -98,7 +99,7 @@ def _starting_in(window: StepWindow, sections: Intervals, windows: tuple[StepWin
     return Intervals(sections.start_ns[chosen], sections.end_ns[chosen])
 
 
-def _observed(trace: Trace, working: Intervals) -> Intervals:
+def _observed(trace: Trace, working: Intervals) -> TimeRange:
     """Returns the range Free is taken of: the device work, widened by the profiler's own Free lane.
 
     Which tasks before the first kernel open a Free section depends on the profiler's release (CANN 8.0 ignores a
@@ -110,7 +111,7 @@ def _observed(trace: Trace, working: Intervals) -> Intervals:
     if len(rows):
         low_ns = min(low_ns, int(trace.events.start_ns[rows].min()))
         high_ns = max(high_ns, int(trace.events.end_ns[rows].max()))
-    return single(low_ns, high_ns)
+    return TimeRange(low_ns, high_ns)
 
 
 def _receives(trace: Trace, kinds: UInt8Array) -> Intervals:
@@ -125,8 +126,8 @@ def _receives(trace: Trace, kinds: UInt8Array) -> Intervals:
     return union(trace.events.start_ns[rows], trace.events.end_ns[rows])
 
 
-def _windows(trace: Trace, kinds: UInt8Array, working: Intervals) -> tuple[StepWindow, ...]:
-    """Returns one window per step, by start."""
+def _windows(trace: Trace, kinds: UInt8Array, observed: TimeRange) -> tuple[StepWindow, ...]:
+    """Returns one window per step, by start; a capture without steps is one window."""
     hosts = host_steps(trace)
     rows = np.flatnonzero((kinds != Activity.NONE) & (kinds != Activity.SYNCHRONIZATION))
     number = _numbers_of_tasks(trace, rows, hosts)
@@ -142,7 +143,7 @@ def _windows(trace: Trace, kinds: UInt8Array, working: Intervals) -> tuple[StepW
         elif host is not None:
             windows.append(StepWindow(step, host.range, host.range.start_ns))
     if not windows:
-        return (StepWindow(None, _whole(working), _first_operator_ns(trace)),)
+        return (StepWindow(None, observed, _first_operator_ns(trace)),)
     return tuple(sorted(windows, key=lambda window: window.range.start_ns))
 
 
@@ -165,7 +166,3 @@ def _first_operator_ns(trace: Trace) -> int | None:
     rows = trace.events_of(TrackKind.HOST_THREAD)
     rows = rows[trace.events.category[rows] == trace.strings.id_of("cpu_op")]
     return int(trace.events.start_ns[rows].min()) if len(rows) else None
-
-
-def _whole(working: Intervals) -> TimeRange:
-    return TimeRange(int(working.start_ns[0]), int(working.end_ns[-1]) + 1)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.analyses.launched_steps import LaunchedTotals, launched_totals
-from engine.analyses.profiler_steps import host_steps
+from engine.analyses.profiler_steps import HostStep, host_steps
 from engine.analyses.recorded_steps import RecordedStep, recorded_steps
 from engine.analyses.step_sections import SectionTotals, section_totals
 from engine.trace.trace import TimeRange, Trace
@@ -92,7 +92,7 @@ def _launched(trace: Trace) -> tuple[Step, ...]:
     if not hosts:
         return (_blank(trace, None),)
     return tuple(
-        _from_launches(totals[step]) if step in totals else replace(_blank(trace, step.number), range=step.range)
+        _from_launches(totals[step]) if step in totals else _without_work(trace, step, has_device=bool(totals))
         for step in hosts
     )
 
@@ -126,6 +126,14 @@ def _from_launches(totals: LaunchedTotals) -> Step:
         bubble_ns=None,
         preparing_ns=totals.range.start_ns - totals.step.range.start_ns if totals.step else None,
     )
+
+
+def _without_work(trace: Trace, step: HostStep, *, has_device: bool) -> Step:
+    """Returns a step that launched nothing: no time of work on a recorded device, nothing known without one."""
+    blank = replace(_blank(trace, step.number), range=step.range)
+    if not has_device:
+        return blank
+    return replace(blank, computing_ns=0, communication_ns=0, communication_not_overlapped_ns=0, overlapped_ns=0)
 
 
 def _communication_only(step: Step) -> Step:
