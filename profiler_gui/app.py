@@ -12,12 +12,13 @@ from typing import Any
 import platformdirs
 from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
-from profiler_gui.commands.panes import PaneFactory
+from profiler_gui.commands.panes import PaneContext, PaneFactory, PanePlace
 from profiler_gui.session.failure import failure_of
 from profiler_gui.session.opening import cache_directory, prepare_imports
 from profiler_gui.session.session import Session
+from profiler_gui.timeline.pane import timeline_pane
 from profiler_gui.toolkit.preferences import LANGUAGE, SHARED_SETTINGS, THEME
 from profiler_gui.toolkit.settings import SettingDescriptor, SettingsStore
 from profiler_gui.toolkit.theme import Theme, ThemeMode
@@ -35,8 +36,20 @@ _LEVELS = {
 
 
 def pane_factories() -> tuple[PaneFactory, ...]:
-    """Returns every pane in the order of the rail and of the docks. Panes are imported when they are first seen."""
-    return ()
+    """Returns every pane in the order of the rail and of the docks, fresh for one window.
+
+    A pane's widgets are imported when it is first seen: what is imported here delays the first paint.
+    """
+    return (
+        PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1"),
+        timeline_pane("Ctrl+2"),
+    )
+
+
+def _overview(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.overview.page import OverviewPage
+
+    return OverviewPage(context)
 
 
 def settings_path() -> Path:

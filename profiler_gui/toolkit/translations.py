@@ -35,8 +35,8 @@ class CatalogueTranslator(QTranslator):
         return not self._catalogue
 
     def translate(self, context: str, text: str, disambiguation: str | None = None, n: int = -1) -> str:
-        """Qt: the translation, or "" for the source text."""
-        return self._catalogue.get(text, "") if context == CONTEXT else ""
+        """Qt: the translation, or the source text where there is none."""
+        return self._catalogue.get(text, text) if context == CONTEXT else text
 
 
 def catalogue_of(language: str) -> Mapping[str, str]:

@@ -10,6 +10,8 @@ from profiler_gui.commands.command import Command, CommandRegistry, KeyPreset
 from profiler_gui.session.session import Session
 from profiler_gui.toolkit.translations import tr
 
+HELP = ("&Help",)
+
 
 class Actions(QObject):
     """One QAction per command, kept in step with what is enabled and checked.
@@ -80,10 +82,10 @@ class Actions(QObject):
                 action.setChecked(command.is_checked())
 
     def fill(self, menu_bar: QMenuBar) -> dict[tuple[str, ...], QMenu]:
-        """Puts the actions into menus; returns the menus by path, for what is filled in as it is opened."""
+        """Puts the actions into menus, Help last; returns the menus by path, for what is filled in as it is opened."""
         menus: dict[tuple[str, ...], QMenu] = {}
         groups: dict[tuple[str, ...], str] = {}
-        for command, action in self._actions.values():
+        for command, action in sorted(self._actions.values(), key=lambda pair: pair[0].menu[:1] == HELP):
             path = command.menu
             if not path:
                 continue

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QCommandLinkButton, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from profiler_gui.session.document import label_of
@@ -83,6 +84,7 @@ class Welcome(QWidget):
         button = QCommandLinkButton(label_of(paths).replace("&", "&&"), str(paths[0].parent))
         button.setAccessibleName(tr("Open {capture}", capture=label_of(paths)))
         button.setToolTip("\n".join(str(path) for path in paths))
+        button.setIcon(QIcon())
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         button.clicked.connect(partial(self._choose, paths))
         return button

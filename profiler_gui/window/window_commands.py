@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from profiler_gui.commands.command import Command, with_document
 from profiler_gui.session.selection import NOTHING
 from profiler_gui.session.session import Run, Session
+from profiler_gui.window.actions import HELP
 
 if TYPE_CHECKING:  # the window makes its commands and the commands call the window
     from profiler_gui.window.main_window import MainWindow
 
-FILE, EDIT, VIEW, HELP = ("&File",), ("&Edit",), ("&View",), ("&Help",)
+FILE, EDIT, VIEW = ("&File",), ("&Edit",), ("&View",)
 
 
 def window_commands(window: MainWindow) -> tuple[Command, ...]:
