@@ -19,7 +19,7 @@ class Card(QFrame):
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self.setBackgroundRole(self.backgroundRole().Base)
         self.setAutoFillBackground(True)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         self.body = QVBoxLayout(self)
         self.body.setContentsMargins(14, 10, 14, 12)
         self.body.setSpacing(8)

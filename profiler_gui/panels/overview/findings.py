@@ -164,11 +164,13 @@ def _unsplit(summary: JobSummary, rank: int, whole_ns: float) -> list[FindingTex
         return []
     missing = sorted({number for item in unsplit for number in item.missing_ranks})
     detail = tr("{duration} ({share}).", duration=format_duration_ns(exposed_ns), share=_share(exposed_ns, whole_ns))
-    detail += " " + (
-        tr("Waiting and transfer are unsplit: open the peers (ranks {ranks}).", ranks=", ".join(map(str, missing)))
-        if missing
-        else tr("Waiting and transfer are unsplit: the members are not all open.")
-    )
+    if len(missing) == 1:
+        detail += " " + tr("Waiting and transfer are unsplit: open the peer (rank {rank}).", rank=missing[0])
+    elif missing:
+        ranks = ", ".join(map(str, missing))
+        detail += " " + tr("Waiting and transfer are unsplit: open the peers (ranks {ranks}).", ranks=ranks)
+    else:
+        detail += " " + tr("Waiting and transfer are unsplit: the members are not all known.")
     evidence = evidence_of(summary, rank, "communication")
     return [FindingText(tr("Exposed communication"), detail, "", exposed_ns, evidence)]
 

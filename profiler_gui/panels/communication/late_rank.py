@@ -1,0 +1,119 @@
+"""What the last member of a collective did while the others waited for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.core.number_format import format_duration_ns, format_ratio
+from profiler_gui.toolkit.translations import tr
+
+if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
+    from engine.analyses.communication import Collective
+    from engine.analyses.device import DeviceTotals
+    from engine.analyses.operators import OperatorStatistic
+    from engine.trace import Job
+    from engine.trace.intervals import Intervals
+
+SHOWN_OPERATORS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LateRankWork:
+    """The last member between the first arrival and its own.
+
+    Attributes:
+        rank: The last member.
+        window_ns: First and last arrival in the last member's trace time.
+        offset_ns: Job time of that trace's ns 0.
+        computing: What it computed, in its trace time.
+        totals: Of the window; None where its capture holds no device work.
+        operators: Of the window, the largest first.
+    """
+
+    rank: int
+    window_ns: tuple[int, int]
+    offset_ns: int
+    computing: Intervals
+    totals: DeviceTotals | None
+    operators: tuple[OperatorStatistic, ...]
+
+
+def late_rank_work(job: Job, collective: Collective) -> LateRankWork | None:
+    """Returns what the last member did before it arrived; None while unsplit or where nobody was late."""
+    from engine.analyses.device import device_totals, device_work
+    from engine.analyses.operators import operator_statistics
+    from engine.trace.trace import TimeRange
+
+    if collective.late_rank is None or not collective.members:
+        return None
+    entry = job.rank_trace(collective.late_rank)
+    first_ns = collective.members[0].start_ns - entry.offset_ns
+    last_ns = collective.members[-1].start_ns - entry.offset_ns
+    window = TimeRange(first_ns, last_ns)
+    return LateRankWork(
+        collective.late_rank,
+        (first_ns, last_ns),
+        entry.offset_ns,
+        device_work(entry.trace).within(window).computing,
+        device_totals(entry.trace, window),
+        operator_statistics(entry.trace, window),
+    )
+
+
+def lateness_text(rank: int, collective: Collective, work: LateRankWork | None) -> str:
+    """Returns who was late by how much and what it did before, or why that cannot be said."""
+    if collective.wait_ns is None:
+        return unsplit_text(collective.missing_ranks)
+    if collective.late_rank is None or not collective.members:
+        return tr("All members arrived at the same time.")
+    first, last = collective.members[0], collective.members[-1]
+    text = tr(
+        "Rank {rank} arrived last, {duration} after rank {first}.",
+        rank=last.rank,
+        duration=format_duration_ns(last.start_ns - first.start_ns),
+        first=first.rank,
+    )
+    if rank != last.rank:
+        text += " " + tr("Rank {rank} waited {duration}.", rank=rank, duration=format_duration_ns(collective.wait_ns))
+    return text if work is None else f"{text} {_work_text(work)}"
+
+
+def unsplit_text(missing_ranks: tuple[int, ...]) -> str:
+    """Returns why waiting and transfer are not told apart, and what to do about it."""
+    if len(missing_ranks) == 1:
+        return tr("unsplit: open the peer (rank {rank})", rank=missing_ranks[0])
+    if missing_ranks:
+        return tr("unsplit: open the peers (ranks {ranks})", ranks=", ".join(map(str, missing_ranks)))
+    return tr("unsplit: the capture does not say who took part, or its clocks are not related")
+
+
+def short_name(name: str) -> str:
+    """Returns a kernel's name without return type, template arguments and parameters (``"at::native::sum"``)."""
+    head = re.split(r"[<(]", name.removeprefix("void "), maxsplit=1)[0].strip()
+    return head or name
+
+
+def _work_text(work: LateRankWork) -> str:
+    totals = work.totals
+    if totals is None or totals.span_ns == 0 or not work.operators:
+        return tr("Its capture lists no kernels in that time.")
+    parts = ", ".join(
+        f"{title} {format_ratio(ns / totals.span_ns)}"
+        for title, ns in (
+            (tr("computing"), totals.compute_ns),
+            (tr("communicating"), totals.exposed_communication_ns),
+            (tr("idle"), totals.idle_ns),
+        )
+        if ns > 0
+    )
+    operators = ", ".join(
+        f"{short_name(item.type)} {format_duration_ns(item.total_ns)}" for item in work.operators[:SHOWN_OPERATORS]
+    )
+    return tr(
+        "Meanwhile rank {rank} was: {parts}. Most of it: {operators}.",
+        rank=work.rank,
+        parts=parts,
+        operators=operators,
+    )
