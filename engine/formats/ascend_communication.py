@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.core.errors import SourcePosition
-from engine.core.units import NS_PER_MS, us_to_ns
+from engine.core.units import NS_PER_MS, NS_PER_US
 from engine.formats.ascend_layout import load_json
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import ABSENT, StringInterner
@@ -176,7 +177,7 @@ def _operator_row(step: str, key: str, operator: Mapping[str, Any], strings: Str
         strings.intern(name),
         strings.intern(group) if group else ABSENT,
         int(number) if number.isdecimal() else ABSENT,
-        us_to_ns(start_us) if start_us > 0 else ABSENT,
+        _exact_ns(start_us) if start_us > 0 else ABSENT,
         _ms_to_ns(elapsed_ms),
         _moved_bytes(operator),
         *(_ms_to_ns(_number(times, title)) for title in _TIMES),
@@ -221,6 +222,11 @@ def _number(values: Mapping[str, Any], key: str, default: float = -1.0) -> float
     except (KeyError, TypeError, ValueError):
         return default
     return number if math.isfinite(number) else default
+
+
+def _exact_ns(us: float) -> int:
+    """Returns the ns of epoch µs: multiplying the float would round once more, to 256 ns."""
+    return round(Fraction(us) * NS_PER_US)
 
 
 def _ms_to_ns(ms: float) -> int:
