@@ -16,7 +16,7 @@ SHADES = 8
 DIMMED = 128
 """Palette indices from here on are the same colours, nearly gone into the background."""
 _DIMMED_RATIO = 0.82
-_HUE_SPREAD = 0.045
+_HUE_SPREAD = 0.03
 _LIGHTNESS_SPREAD = 0.075
 _TEXT_DARK = 0xFF101418
 _TEXT_LIGHT = 0xFFFFFFFF

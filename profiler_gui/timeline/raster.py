@@ -22,7 +22,7 @@ Image = NDArray[np.uint32]
 
 MIN_LIGHTNESS_RATIO = 0.25
 """How strongly a column is tinted by a slice of (nearly) no width: it must be seen, and seen to be thin."""
-BLOCK_PX = 0.75
+BLOCK_PX = 1.0
 """Blocks narrower than this are not opened: their slices cannot be told apart on the screen."""
 EDGE_FROM_PX = 4.0
 """Slices from this width on have their first column lightened, so that equal neighbours stay apart."""
@@ -106,7 +106,10 @@ def fill_columns(
 def paint_columns(
     image: Image, top: int, bottom: int, columns: Columns, palette: NDArray[np.uint32], background: int
 ) -> None:
-    """Writes the columns into the image rows ``top`` to ``bottom`` (exclusive); empty columns keep the background."""
+    """Writes the columns into the image rows ``top`` to ``bottom`` (exclusive).
+
+    Empty columns keep what is there; columns filled in part are mixed with ``background``.
+    """
     _paint_columns(
         image,
         max(top, 0),
@@ -259,7 +262,8 @@ def _paint_columns(
     width = len(filled)
     for column in range(width):
         if weight[column] < 0.0:
-            line[column] = background
+            # What is there already: the background and its grid, the same in all rows of a lane.
+            line[column] = image[min(top, image.shape[0] - 1), column]
             continue
         ratio = MIN_LIGHTNESS_RATIO + (1.0 - MIN_LIGHTNESS_RATIO) * min(filled[column], 1.0)
         if edge[column]:

@@ -18,6 +18,7 @@ from profiler_gui.toolkit.translations import tr
 
 HEIGHT_PX = 38
 _FLAG_PX = 16
+_TEXT_LEFT_PX = 3
 
 
 class TimeRuler(QWidget):
@@ -74,7 +75,9 @@ class TimeRuler(QWidget):
         for time_ns in found.times_ns:
             shown_ns = time_ns if by_clock else time_ns - origin_ns
             text = time_text(shown_ns, unit, resolution_ns=found.step_ns, epoch_ns=epoch_ns)
-            texts.append((scale.x_px(time_ns), text))
+            x_px = scale.x_px(time_ns)
+            if x_px + _TEXT_LEFT_PX + self.fontMetrics().horizontalAdvance(text) <= self.width():
+                texts.append((x_px, text))
         return texts
 
     def mark_at(self, point: QPointF) -> Mark | None:
@@ -142,7 +145,7 @@ class TimeRuler(QWidget):
                 painter.setPen(QColor(colours.faint))
                 painter.drawLine(QPointF(x_px, HEIGHT_PX - 8), QPointF(x_px, HEIGHT_PX))
                 painter.setPen(QColor(colours.text))
-                painter.drawText(QPointF(x_px + 3, 14), text)
+                painter.drawText(QPointF(x_px + _TEXT_LEFT_PX, 14), text)
             for mark in self._session.annotations.marks:
                 flag = self._flag(mark)
                 painter.fillRect(flag, QColor(colours.mark))
