@@ -9,9 +9,9 @@ from engine.analyses.frequent_sequences import SHORTEST, frequent_sequences
 from engine.analyses.fusion_known import bound_of, members_of, occurrences_of, total_of, traffic_reason
 from engine.analyses.fusion_patterns import Estimate
 from engine.analyses.fusion_results import FusionCandidate
-from engine.analyses.fusion_saving import MATRIX_WORDS, Measures, ranges, savings
+from engine.analyses.fusion_saving import Measures, ranges, savings
 from engine.analyses.kernel_sequence import KernelSequence
-from engine.analyses.kernel_words import FUSED, HELPER, OTHER
+from engine.analyses.kernel_words import FUSED, HELPER, MATRIX_WORDS, OTHER
 from engine.analyses.pipe_use import pipe_use
 from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.trace.trace import Trace

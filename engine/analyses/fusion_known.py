@@ -4,9 +4,9 @@ import numpy as np
 
 from engine.analyses.fusion_patterns import Estimate, FusionPattern
 from engine.analyses.fusion_results import FusionCandidate, Occurrence, Range3
-from engine.analyses.fusion_saving import MATRIX_WORDS, Measures, Ranges, Savings, ranges, savings
+from engine.analyses.fusion_saving import Measures, Ranges, Savings, ranges, savings
 from engine.analyses.kernel_sequence import KernelSequence
-from engine.analyses.kernel_words import HELPER
+from engine.analyses.kernel_words import HELPER, MATRIX_WORDS
 from engine.analyses.matmul_communication import JoinedProducts
 from engine.analyses.pattern_matching import Matches
 from engine.analyses.pipe_use import PipeUse, pipe_use

@@ -91,6 +91,18 @@ PATTERNS: tuple[FusionPattern, ...] = (
         estimate=Estimate.ATTENTION,
         caveat="Atlas A2 or newer; layouts BSH, SBH, BSND, BNSD, TND",
     ),
+    # Before RMSNorm, whose chain it contains.
+    FusionPattern(
+        "layer_norm",
+        "Layer or batch normalisation written out",
+        "torch.nn.functional.layer_norm (batch_norm where the batch is averaged)",
+        "torch.nn.functional.layer_norm (batch_norm where the batch is averaged)",
+        (
+            "mean sub=pow=mean add(rsqrt mul=|sqrt div=)(cast|copy)?(mul=add=?)?",
+            "(var(mean|sum div)?|(mean|sum div)var)(sub|add){1,2}(rsqrt|sqrt)sub?(mul|div)mul?add?",
+        ),
+        input_passes=2,
+    ),
     FusionPattern(
         "rms_norm",
         "RMSNorm",
@@ -100,17 +112,6 @@ PATTERNS: tuple[FusionPattern, ...] = (
             "(cast|copy)?pow=mean add(rsqrt|sqrt div|sqrt)mul=(cast|copy)?mul=",
             "(cast|copy)?pow=mean add rsqrt mul=(cast|copy)?",
             "(cast|copy)?mul=mean add rsqrt mul=(cast|copy)?mul=",
-        ),
-        input_passes=2,
-    ),
-    FusionPattern(
-        "layer_norm",
-        "Layer or batch normalisation written out",
-        "torch.nn.functional.layer_norm (batch_norm where the batch is averaged)",
-        "torch.nn.functional.layer_norm (batch_norm where the batch is averaged)",
-        (
-            "mean sub=pow=mean add(rsqrt mul=|sqrt div=)(cast|copy)?(mul=add=?)?",
-            "(var(mean|sum div)?|(mean|sum div)var)(sub|add){1,2}(rsqrt|sqrt)sub?(mul|div)mul?add?",
         ),
         input_passes=2,
     ),

@@ -30,9 +30,9 @@ import numpy as np
 from engine.analyses.cache_sizes import LARGEST_KNOWN_BYTES, CacheSize
 from engine.analyses.fusion_patterns import Estimate
 from engine.analyses.kernel_sequence import KernelSequence
+from engine.analyses.kernel_words import MATRIX_WORDS
 from engine.core.arrays import BoolArray, Float64Array, Int64Array
 
-MATRIX_WORDS = ("matmul", "bmm", "conv")
 _WAITED_NS = 1_000
 """A task that the device waited for longer than this was launched too late; shorter gaps are the device's own."""
 

@@ -13,6 +13,8 @@ OTHER = "other"
 """Everything no pattern speaks of; it ends every sequence."""
 FUSED = "fused"
 """Already a fused kernel: never proposed."""
+MATRIX_WORDS = ("matmul", "bmm", "conv")
+"""Matrix products, convolutions among them."""
 
 _ASCEND_TYPES = {
     HELPER: "TransData TransDataRNN MemSet TransposeD FormatTransfer",

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.analyses.fusion_patterns import CompiledSentence, FusionPattern, compile_sentence
 from engine.analyses.kernel_sequence import KernelSequence
-from engine.analyses.kernel_words import HELPER
+from engine.analyses.kernel_words import HELPER, MATRIX_WORDS
 from engine.core.arrays import BoolArray, Int64Array
 
 _FIRST_LETTER = 0x100
@@ -45,7 +45,9 @@ class PatternMatcher:
             codes[start:end].astype("<u4").tobytes().decode("utf-32-le") for start, end in itertools.pairwise(bounds)
         ]
         self._elements = sequence.main_elements.tolist()
-        self._durations = sequence.duration_ns.tolist()
+        # A product between two members is not part of what is fused and must not hide them.
+        matrix = [index for index, word in enumerate(sequence.words) if word in MATRIX_WORDS]
+        self._durations = np.where(np.isin(sequence.word, matrix), 0, sequence.duration_ns).tolist()
 
     def take(self, pattern: FusionPattern) -> Matches:
         """Returns the occurrences of ``pattern`` among the kernels not taken yet, and takes them."""
