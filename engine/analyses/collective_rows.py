@@ -18,7 +18,9 @@ INDEXED_NAME = re.compile(r"^(?:hcom_|Hccl)?(?P<operation>[A-Za-z]+)_*__(?P<grou
 """``hcom_allReduce__612_4_1``: operation, last digits of the group's hash, running number in the group, part."""
 
 _NCCL_NAME = re.compile(r"^(?:nccl|rccl)(?:Dev)?Kernel(?:_Generic)?_(?P<operation>[A-Za-z]+)", re.IGNORECASE)
-_HOST_NAME = re.compile(r"^(?:gloo|mpi|ucc|hccl|nccl):_?(?P<operation>\w+)$")
+_HOST_NAME = re.compile(r"^(?:gloo|mpi|ucc):_?(?P<operation>\w+)$")
+_LAUNCH_NAME = re.compile(r"^(?:nccl|hccl|rccl|xccl):_?(?P<operation>\w+)$")
+"""Annotations of libraries that work on the device: on the host they are launches, never the collective."""
 _DISPATCH_NAME = re.compile(r"^c10d::_?(?P<operation>\w+?)_?$")
 
 POINT_TO_POINT = frozenset({"send", "isend", "recv", "irecv", "receive", "batchsendrecv"})
@@ -84,7 +86,7 @@ def collective_rows(trace: Trace, activity: UInt8Array) -> CollectiveRows:
 
 def operation_of(name: str) -> str:
     """Returns the kind of a collective: ``"allreduce"`` for all the ways of writing it."""
-    for pattern in (INDEXED_NAME, _NCCL_NAME, _HOST_NAME, _DISPATCH_NAME):
+    for pattern in (INDEXED_NAME, _NCCL_NAME, _HOST_NAME, _LAUNCH_NAME, _DISPATCH_NAME):
         found = pattern.match(name)
         if found:
             return found["operation"].replace("_", "").lower()
@@ -109,15 +111,16 @@ def _undescribed(trace: Trace, events: Int32Array) -> Int32Array:
 
 
 def _host_events(trace: Trace) -> Int32Array:
-    """Returns the host events that are collectives: the work itself where it is annotated, else its dispatch."""
+    """Returns the host events that are collectives: the work itself where it is annotated, else its dispatch.
+
+    Where a device library is launched (a group of one rank, or a capture without device rows) there are none.
+    """
     host = trace.events_of(TrackKind.HOST_THREAD, TrackKind.CANN_THREAD)
-    name = trace.events.name[host]
-    distinct = np.unique(name).tolist()
-    for pattern in (_HOST_NAME, _DISPATCH_NAME):
-        matching = [index for index in distinct if pattern.match(trace.strings.text(index))]
-        if matching:
-            return host[np.isin(name, matching)]
-    return np.empty(0, dtype=np.int32)
+    names = {index: trace.strings.text(index) for index in np.unique(trace.events.name[host]).tolist()}
+    works = [index for index, name in names.items() if _HOST_NAME.match(name)]
+    launched = any(_LAUNCH_NAME.match(name) for name in names.values())
+    dispatches = [] if launched else [index for index, name in names.items() if _DISPATCH_NAME.match(name)]
+    return host[np.isin(trace.events.name[host], works or dispatches)]
 
 
 def _with_events(trace: Trace, events: Int32Array) -> CollectiveTable:

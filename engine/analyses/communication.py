@@ -58,7 +58,8 @@ def communication(job: Job, steps_of_rank: Mapping[int, tuple[Step, ...]] | None
 
     A collective moves data only after its last member arrived: what every other member spends before that is
     waiting, the rest is transfer. Members are compared on the job's clock, so ranks whose clocks are not related
-    stay unsplit, and a wait below the rounding of the starts counts as 0.
+    stay unsplit, and a wait below the clock error counts as 0: the rounding of the starts in the files (0.25 µs in
+    communication.json, 1 µs in old Kineto traces), or what members that leave before the last one arrived prove.
 
     Args:
         job: The ranks.
@@ -68,7 +69,12 @@ def communication(job: Job, steps_of_rank: Mapping[int, tuple[Step, ...]] | None
     work = {entry.rank: _RankWork.of(entry.trace) for entry in job.ranks}
     rows = {rank: part.rows for rank, part in work.items()}
     matching = match_collectives(job, rows)
-    meetings = {place: meeting for match in matching.complete for place, meeting in _meetings(job, rows, match)}
+    offset_ns = {entry.rank: entry.offset_ns for entry in job.ranks}
+    meetings = {
+        place: meeting
+        for match in matching.complete
+        for place, meeting in _meetings(rows, offset_ns, match, matching.clock_error_ns)
+    }
     collectives = {
         rank: with_hideable(_collectives(rank, part, known_steps[rank], matching, meetings), known_steps[rank])
         for rank, part in work.items()
@@ -118,20 +124,19 @@ class _Meeting:
 
 
 def _meetings(
-    job: Job, rows: Mapping[int, CollectiveRows], match: tuple[Place, ...]
+    rows: Mapping[int, CollectiveRows], offset_ns: Mapping[int, int], match: tuple[Place, ...], clock_error_ns: int
 ) -> Iterator[tuple[Place, _Meeting]]:
     """Yields every member's place and its view."""
     arrivals = sorted(
-        (_arrival(job, rows, place) for place in match), key=lambda arrival: (arrival.start_ns, arrival.rank)
+        (_arrival(rows, offset_ns, place) for place in match), key=lambda arrival: (arrival.start_ns, arrival.rank)
     )
-    error_ns = max(rows[rank].rounding_ns for rank, _ in match)
+    error_ns = max(clock_error_ns, *(rows[rank].rounding_ns for rank, _ in match))
     last = arrivals[-1]
     late_rank = last.rank if last.start_ns - arrivals[0].start_ns > error_ns else None
-    for place in match:
-        own_start_ns = start_ns(job, rows, place)
-        elapsed_ns = int(rows[place[0]].table.elapsed_ns[place[1]])
-        wait_ns = min(last.start_ns - own_start_ns, elapsed_ns)
-        yield place, _Meeting(wait_ns if wait_ns > error_ns else 0, late_rank, tuple(arrivals))
+    for rank, row in match:
+        elapsed_ns = int(rows[rank].table.elapsed_ns[row])
+        wait_ns = min(last.start_ns - start_ns(rows, offset_ns, (rank, row)), elapsed_ns)
+        yield (rank, row), _Meeting(wait_ns if wait_ns > error_ns else 0, late_rank, tuple(arrivals))
 
 
 def _collectives(
@@ -183,8 +188,8 @@ def _collectives(
     return tuple(collectives)
 
 
-def _arrival(job: Job, rows: Mapping[int, CollectiveRows], place: Place) -> Arrival:
-    arrived_ns = start_ns(job, rows, place)
+def _arrival(rows: Mapping[int, CollectiveRows], offset_ns: Mapping[int, int], place: Place) -> Arrival:
+    arrived_ns = start_ns(rows, offset_ns, place)
     return Arrival(place[0], arrived_ns, arrived_ns + int(rows[place[0]].table.elapsed_ns[place[1]]))
 
 

@@ -132,7 +132,7 @@ def _communication_parts(
         return {"communication": (exposed_ns, "has", "communication, unsplit (open its peers to split it)")}
     waits = [item.exposed_wait_ns or 0 for item in collectives]
     whole_ns = sum(item.exposed_ns for item in collectives)
-    wait_ns = exposed_ns * sum(waits) / whole_ns if whole_ns else 0.0
+    wait_ns = min(exposed_ns, exposed_ns * sum(waits) / whole_ns) if whole_ns else 0.0
     whom = _whom(entry.rank, collectives, joined.stages) if wait_ns else ""
     return {"waiting": (wait_ns, "waits", whom), "transfer": (exposed_ns - wait_ns, "transfers", "")}
 

@@ -150,11 +150,35 @@ def test_a_send_meets_its_receive():
     assert (result.collectives[0][0].wait_ns, result.collectives[0][0].late_rank) == (3 * US, 1)
 
 
+def test_launches_of_a_device_library_are_no_host_collectives():
+    names = {"A": "nccl:all_reduce", "B": "c10d::allreduce_"}
+    picture = """
+        host 1 | BBBB |
+        host 1 | .AA. |
+    """
+    assert analysed(job_of(picture, names=names)).collectives == {0: ()}
+
+
+def test_sends_in_a_group_of_three_stay_unsplit_because_nobody_knows_the_peers():
+    names = {"R": "hcom_batchSendRecv__612_4_1"}
+    result = analysed(job_of("comm 612 | RRRR |", "comm 612 | RRRR |", "comm 612 | ..RR |", names=names))
+    assert result.collectives[0][0].wait_ns is None
+    assert [(item.code, item.count) for item in result.diagnostics] == [("peers-unknown", 3)]
+
+
 def test_a_wait_below_the_rounding_of_the_starts_counts_as_none():
     job = job_of("comm 612 | RRRR.R |", "comm 612 | .RRR.R |", names={"R": "hcom_allReduce__612_4_1"})
     result = analysed(job)
     assert result.collectives[0][0].wait_ns == 0
     assert result.collectives[0][0].late_rank is None
+
+
+def test_clocks_that_are_provably_apart_make_short_waits_meaningless():
+    names = {"A": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"}
+    result = analysed(
+        job_of("gpu 7 | AA....AAAAAA...AAAAAAAAAA |", "gpu 7 | .....AA.AAAA.......AAAAAA |", names=names)
+    )
+    assert [item.wait_ns for item in result.collectives[0]] == [0, 0, 4 * US]
 
 
 def test_exposed_is_what_no_computing_covers():
