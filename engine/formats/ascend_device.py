@@ -37,14 +37,13 @@ def add_kernel_timeline(
         group_names: Group hash → the framework's word, where the capture knows it.
     """
     devices = np.where(rows.device == ABSENT, np.int32(device), rows.device)
-    groups = groups_of_operators(communication)
-    group = np.array([groups.get(name, ABSENT) for name in rows.name.tolist()], dtype=np.int32)
-    group[~rows.is_communication] = ABSENT
     track = np.empty(len(rows), dtype=np.int32)
     compute = np.flatnonzero(~rows.is_communication)
     track[compute] = _stream_tracks(builder, rows.stream[compute], devices[compute])
     collective = np.flatnonzero(rows.is_communication)
-    track[collective] = _group_tracks(builder, group[collective], devices[collective], group_names)
+    groups = groups_of_operators(communication)
+    group = np.array([groups.get(name, ABSENT) for name in rows.name[collective].tolist()], dtype=np.int32)
+    track[collective] = _group_tracks(builder, group, devices[collective], group_names)
     first = builder.add_events(
         start_ns=rows.start_ns,
         duration_ns=rows.duration_ns,
@@ -58,7 +57,7 @@ def add_kernel_timeline(
     return CollectiveEvents(
         event=ids[collective],
         name=rows.name[collective],
-        group=group[collective],
+        group=group,
         start_ns=rows.start_ns[collective],
         duration_ns=rows.duration_ns[collective],
         payload_bytes=np.full(len(collective), ABSENT, dtype=np.int64),
@@ -110,7 +109,12 @@ def add_communication_timeline(
 def _stream_tracks(builder: TraceBuilder, stream: Int64Array, device: Int32Array) -> Int32Array:
     """Returns the track of each row, adding one per (device, stream) in ascending order."""
     track = np.empty(len(stream), dtype=np.int32)
-    for number, stream_id in sorted(set(zip(device.tolist(), stream.tolist(), strict=True))):
+    pairs = [
+        (number, stream_id)
+        for number in np.unique(device).tolist()
+        for stream_id in np.unique(stream[device == number]).tolist()
+    ]
+    for number, stream_id in pairs:
         wanted = Track(
             TrackKind.DEVICE_STREAM,
             f"Stream {stream_id}" if stream_id >= 0 else "Device tasks",

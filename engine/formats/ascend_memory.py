@@ -51,8 +51,11 @@ def read_curves(
     columns = {key: _joined(tables, key) for key in ("time", "allocated", "reserved", "active")}
     words = strings.table()
     curves = []
-    for word, number in dict.fromkeys(zip(component.tolist(), device.tolist(), strict=True)):
-        rows = np.flatnonzero((component == word) & (device == number))
+    series = (component.astype(np.int64) << 32) | (device.astype(np.int64) + 1)
+    keys, first = np.unique(series, return_index=True)
+    for key in keys[np.argsort(first)]:
+        rows = np.flatnonzero(series == key)
+        word, number = int(component[rows[0]]), int(device[rows[0]])
         rows = rows[np.argsort(columns["time"][rows], kind="stable")]
         curves.append(
             MemoryCurve(

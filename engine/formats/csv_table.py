@@ -180,8 +180,10 @@ def number_titles(path: Path, log: DiagnosticLog, context: ReadContext) -> tuple
     numeric = set(range(len(titles)))
     for block in _blocks(path, data, first_row, titles, list(range(len(titles))), DiagnosticLog(), context):
         for index in sorted(numeric):
-            _, most_digits, refused = _floats(block, index)
-            if refused or most_digits > _FLOAT64_DIGITS:
+            _, hard, most_digits = _easy_floats(block, index)
+            # The first text decides, so a column of text costs one conversion.
+            is_text = any(_float(block.text(row, index)) is None for row in hard.tolist())
+            if is_text or most_digits > _FLOAT64_DIGITS:
                 numeric.discard(index)
     return titles, frozenset(titles[index] for index in numeric)
 
@@ -272,7 +274,7 @@ def _convert(
         _count_unreadable(log, invalid, path, block, first)
         return values
     if column.kind is CellKind.FLOAT:
-        numbers, _, refused = _floats(block, slot)
+        numbers, refused = _floats(block, slot)
         _count_unreadable(log, len(refused), path, block, refused[0] if refused else -1)
         return numbers
     return _texts(block, slot, column, strings, log, path)
@@ -288,20 +290,34 @@ def _count_unreadable(log: DiagnosticLog, count: int, path: Path, block: _Block,
     )
 
 
-def _floats(block: _Block, slot: int) -> tuple[Float64Array, int, list[int]]:
-    """Returns (numbers, most digits of any cell, rows that hold no number)."""
+def _floats(block: _Block, slot: int) -> tuple[Float64Array, list[int]]:
+    """Returns the numbers of a column, and the rows that hold none."""
+    numbers, hard, _ = _easy_floats(block, slot)
+    refused = []
+    # Only cells of unusual length or form come here; Python's own conversion rounds them correctly.
+    for row in hard.tolist():
+        number = _float(block.text(row, slot))
+        if number is None:
+            refused.append(row)
+        else:
+            numbers[row] = number
+    return numbers, refused
+
+
+def _easy_floats(block: _Block, slot: int) -> tuple[Float64Array, Int64Array, int]:
+    """Returns the numbers that are rounded only once, the rows left over, and the most digits of any cell."""
     starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
     numbers = np.empty(len(starts), dtype=np.float64)
     status = np.empty(len(starts), dtype=np.uint8)
     most_digits = csv_scanner.parse_floats(block.data, starts, ends, numbers, status)
-    refused = []
-    # Only cells of unusual length or form come here; Python's own conversion rounds them correctly.
-    for row in np.flatnonzero(status == csv_scanner.HARD).tolist():
-        try:
-            numbers[row] = float(block.text(row, slot))
-        except ValueError:
-            refused.append(row)
-    return numbers, int(most_digits), refused
+    return numbers, np.flatnonzero(status == csv_scanner.HARD), int(most_digits)
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _texts(
