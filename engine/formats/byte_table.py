@@ -132,11 +132,14 @@ class ByteTable:
             The string id of every number, int32, and how many strings were not valid UTF-8.
         """
         block = self._block[: self._offsets[self._count]].tobytes()
-        offsets = self._offsets[: self._count + 1].tolist()
+        pairs = itertools.pairwise(self._offsets[: self._count + 1].tolist())
+        # One pass over the distinct strings, not over events.
+        if block.isascii() and b"\\" not in block:
+            whole = block.decode("ascii")
+            return strings.intern_all([whole[start:end] for start, end in pairs]), 0
         texts: list[str] = []
         invalid = 0
-        # One pass over the distinct strings, not over events.
-        for start, end in itertools.pairwise(offsets):
+        for start, end in pairs:
             raw = block[start:end]
             try:
                 text = raw.decode()

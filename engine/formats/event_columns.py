@@ -14,7 +14,7 @@ from engine.core.errors import SourcePosition
 from engine.core.units import us_text_to_ns
 from engine.formats import event_rows as rows_of
 from engine.formats.byte_table import ByteTable
-from engine.formats.event_rows import RowBuffers, scan_stretch
+from engine.formats.event_rows import RowBuffers, row_buffers, scan_stretch
 from engine.formats.event_scanner import TS, find_event
 from engine.formats.json_scanning import span_text
 from engine.formats.reader import ReadContext
@@ -109,64 +109,51 @@ def _stretches(text: UInt8Array, begin: int) -> Iterator[RowBuffers]:
     """Yields scanned stretches in file order, each beginning exactly where the one before ended.
 
     A stretch is started where an event seems to begin; only when the one before it really ends there is it used,
-    otherwise it is scanned again from the right place. A wrong guess costs time, never an event.
+    otherwise it is scanned again from the right place. A wrong guess costs time, never an event. What is yielded is
+    overwritten after the next one was asked for.
     """
-    guesses = range(begin + STRETCH_BYTES, len(text), STRETCH_BYTES)
-    if not guesses:
-        yield from _sequential(text, begin, len(text))
-        return
     threads = min(os.cpu_count() or 1, _MAX_THREADS)
+    size = len(text)
+    spare = [row_buffers(_capacity(size - begin))]
+    pending: deque[tuple[int, int, Future[RowBuffers]]] = deque()
+    starts = _boundaries(text, begin)
+    start, position = next(starts), begin
     pool = ThreadPoolExecutor(threads, "scan")
     try:
-        pending: deque[tuple[int, int, Future[RowBuffers]]] = deque()
-        starts = _boundaries(text, begin)
-        start = next(starts)
-        exhausted = False
-        position = begin
-        while pending or not exhausted:
-            while not exhausted and len(pending) <= threads:
-                stop = next(starts, len(text))
-                exhausted = stop == len(text)
-                pending.append((start, stop, pool.submit(scan_stretch, text, start, stop, _capacity(start, stop))))
+        while pending or start < size:
+            while start < size and len(pending) <= threads:
+                stop = next(starts)
+                rows = spare.pop() if spare else row_buffers(_capacity(stop - start))
+                pending.append((start, stop, pool.submit(scan_stretch, text, start, stop, rows)))
                 start = stop
             start_of_first, stop_of_first, future = pending.popleft()
             rows = future.result()
             if position != start_of_first:
-                rows = scan_stretch(text, position, stop_of_first, _capacity(position, stop_of_first))
+                rows = scan_stretch(text, position, stop_of_first, rows)
             yield rows
             position = int(rows.report[rows_of.POSITION])
             while rows.report[rows_of.REASON] == rows_of.FULL:
-                rows = scan_stretch(text, position, stop_of_first, _capacity(position, stop_of_first))
-                yield rows
+                yield scan_stretch(text, position, stop_of_first, rows)
                 position = int(rows.report[rows_of.POSITION])
+            spare.append(rows)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _boundaries(text: UInt8Array, begin: int) -> Iterator[int]:
-    """Yields ``begin`` and then, every STRETCH_BYTES, a place where an event seems to begin."""
+    """Yields ``begin``, then about every STRETCH_BYTES a place where an event seems to begin, then the text's end."""
     yield begin
     last = begin
     for guess in range(begin + STRETCH_BYTES, len(text), STRETCH_BYTES):
-        if guess <= last:
-            continue
-        last = find_event(text, guess, len(text))
-        if last < len(text):
+        if guess > last:
+            last = int(find_event(text, guess, len(text)))
             yield last
+    if last < len(text):
+        yield len(text)
 
 
-def _sequential(text: UInt8Array, begin: int, stop: int) -> Iterator[RowBuffers]:
-    position = begin
-    while True:
-        rows = scan_stretch(text, position, stop, _capacity(position, stop))
-        yield rows
-        if rows.report[rows_of.REASON] != rows_of.FULL:
-            return
-        position = int(rows.report[rows_of.POSITION])
-
-
-def _capacity(start: int, stop: int) -> int:
-    return min(max(stop - start, 0), STRETCH_BYTES) // _BYTES_PER_EVENT + 64
+def _capacity(size_bytes: int) -> int:
+    return min(max(size_bytes, 0), STRETCH_BYTES) // _BYTES_PER_EVENT + 64
 
 
 def _append(path: Path, text: UInt8Array, rows: RowBuffers, columns: EventColumns, diagnostics: DiagnosticLog) -> None:

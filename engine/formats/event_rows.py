@@ -86,6 +86,7 @@ class RowBuffers:
         names: int64, shape (capacity, 3): spans of distinct names.
         words: int64, shape (MAX_WORDS, 3): spans of distinct categories, pids, tids and task types.
         flows: int64, shape (capacity, 3): spans of distinct ids.
+        slots: int32, the hash tables of names, words and flows.
         memory: int64, shape (7, capacity): row and the MEMORY_FIELDS of ``[memory]`` instants.
         odd: int64, shape (MAX_ODD, 4): row, field, start, end of numbers in an unusual form.
         report: int64, shape (14,).
@@ -98,18 +99,15 @@ class RowBuffers:
     names: Int64Array
     words: Int64Array
     flows: Int64Array
+    slots: tuple[Int32Array, Int32Array, Int32Array]
     memory: Int64Array
     odd: Int64Array
     report: Int64Array
 
 
-def scan_stretch(text: UInt8Array, begin: int, stop: int, capacity: int) -> RowBuffers:
-    """Scans the objects that begin in ``text[begin:stop]``; objects may end behind ``stop``.
-
-    The report's REASON says why it ended at POSITION: REACHED_STOP, ARRAY_END (at ``]``), TEXT_END (no ``]``), CUT
-    (inside an object that the file does not finish) or FULL (go on from there).
-    """
-    rows = RowBuffers(
+def row_buffers(capacity: int) -> RowBuffers:
+    """Returns buffers for ``capacity`` events; filling them again is much cheaper than asking for new memory."""
+    return RowBuffers(
         np.zeros(capacity, dtype=np.uint8),
         np.zeros(capacity, dtype=np.uint8),
         np.empty((6, capacity), dtype=np.int64),
@@ -117,17 +115,29 @@ def scan_stretch(text: UInt8Array, begin: int, stop: int, capacity: int) -> RowB
         np.empty((capacity, 3), dtype=np.int64),
         np.empty((MAX_WORDS, 3), dtype=np.int64),
         np.empty((capacity, 3), dtype=np.int64),
+        (_slots(capacity), _slots(MAX_WORDS), _slots(capacity)),
         np.empty((7, capacity), dtype=np.int64),
         np.empty((MAX_ODD, 4), dtype=np.int64),
         np.zeros(_REPORT_SIZE, dtype=np.int64),
     )
+
+
+def scan_stretch(text: UInt8Array, begin: int, stop: int, rows: RowBuffers) -> RowBuffers:
+    """Scans the objects that begin in ``text[begin:stop]`` into ``rows``; objects may end behind ``stop``.
+
+    The report's REASON says why it ended at POSITION: REACHED_STOP, ARRAY_END (at ``]``), TEXT_END (no ``]``), CUT
+    (inside an object that the file does not finish) or FULL (go on from there).
+    """
+    for slots in rows.slots:
+        slots.fill(-1)
+    rows.report.fill(0)
     _scan(
         text,
         begin,
         stop,
         (rows.phases, rows.marks, rows.wide, rows.narrow, rows.memory),
         (rows.names, rows.words, rows.flows),
-        tuple(_slots(size) for size in (capacity, MAX_WORDS, capacity)),
+        rows.slots,
         rows.odd,
         rows.report,
     )
@@ -135,7 +145,7 @@ def scan_stretch(text: UInt8Array, begin: int, stop: int, capacity: int) -> RowB
 
 
 def _slots(entries: int) -> Int32Array:
-    return np.full(1 << (2 * entries).bit_length(), -1, dtype=np.int32)
+    return np.empty(1 << (2 * entries).bit_length(), dtype=np.int32)
 
 
 @numba.njit(nogil=True, cache=True)

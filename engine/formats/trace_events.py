@@ -260,6 +260,10 @@ def _string_ids(ids: Int32Array, numbers: Int32Array) -> Int32Array:
     return np.append(ids, np.int32(-1))[numbers]
 
 
+class _WithArguments(msgspec.Struct, gc=False):
+    args: dict[str, Any] = {}
+
+
 class _RowDecoder:
     """Decodes the arguments of chosen rows while the file is open."""
 
@@ -273,6 +277,7 @@ class _RowDecoder:
         context: ReadContext,
     ) -> None:
         self._path = path
+        self._decoder = msgspec.json.Decoder(_WithArguments)
         self._source = source
         self._offset = offset
         self._length = length
@@ -288,14 +293,18 @@ class _RowDecoder:
                 self._context.progress(1.0, "reading counters and metadata")
                 self._source.give_back(passed, int(self._offset[row]))
                 passed = int(self._offset[row])
-            args = self._object(row).get("args")
-            yield DecodedRow(row, args if isinstance(args, dict) else {})
+            yield DecodedRow(row, self._args(row))
 
-    def _object(self, row: int) -> dict[str, Any]:
+    def _args(self, row: int) -> dict[str, Any]:
         start = int(self._offset[row])
         raw = self._source.text[start : start + int(self._length[row])].tobytes()
         try:
-            return _decoded_object(raw)
+            return self._decoder.decode(raw).args
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        try:
+            args = _decoded_object(raw).get("args")
+            return args if isinstance(args, dict) else {}
         except (ValueError, RecursionError):
             message = "an event's arguments are no JSON and are left out"
             position = SourcePosition(self._path, byte=start)
