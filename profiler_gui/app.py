@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -38,11 +39,13 @@ _LEVELS = {
 def pane_factories() -> tuple[PaneFactory, ...]:
     """Returns every pane in the order of the rail and of the docks, fresh for one window.
 
-    A pane's widgets are imported when it is first seen: what is imported here delays the first paint.
+    A pane's widgets are imported when it is first seen: what is imported here delays the first paint. Keys of pages:
+    Ctrl+1 Overview, 2 Timeline, 3 Memory, 4 Communication, 5 Fusion.
     """
     return (
         PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1"),
         timeline_pane("Ctrl+2"),
+        PaneFactory("communication", "&Communication", PanePlace.PAGE, _communication, key="Ctrl+4"),
     )
 
 
@@ -50,6 +53,12 @@ def _overview(context: PaneContext) -> QWidget:
     from profiler_gui.panels.overview.page import OverviewPage
 
     return OverviewPage(context)
+
+
+def _communication(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.communication.page import CommunicationPage
+
+    return CommunicationPage(context)
 
 
 def settings_path() -> Path:
@@ -98,6 +107,7 @@ def create_application(arguments: Sequence[str]) -> QApplication:
 
 def run_window(paths: Sequence[Path]) -> int:
     """Opens the window, on the paths if there are any, and returns the exit code when it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Qt's loop would never let Python see Ctrl+C
     application = create_application(sys.argv[:1])
     qInstallMessageHandler(_log_qt)
     window = build_app(application, settings_path(), cache_directory())

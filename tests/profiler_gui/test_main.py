@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler_gui.__main__ import has_display, with_command
+from profiler_gui.__main__ import has_display, may_be_command
 from tests.support.captures import REPOSITORY
 
-COMMANDS = frozenset({"info", "analyze", "open"})
 TRACE = '[{"name": "A", "ph": "X", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]'
 
 
@@ -25,18 +24,15 @@ def run(code: str, tmp_path: Path, **environment: str) -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ([], ["open"]),
-        (["trace.json", "other.json"], ["open", "trace.json", "other.json"]),
-        (["info", "trace.json"], ["info", "trace.json"]),
-        (["open", "info"], ["open", "info"]),
-        (["--help"], ["--help"]),
-    ],
-)
-def test_a_first_argument_that_is_no_command_is_a_path(arguments, expected):
-    assert with_command(arguments, COMMANDS) == expected
+@pytest.mark.parametrize("argument", ["trace.json", "run/rank_0", "/captures", "nothing", "os.path", "C:\\\\runs"])
+def test_what_is_no_command_is_a_path(argument):
+    assert not may_be_command(argument)
+
+
+def test_every_command_is_recognised_without_importing_it():
+    from engine.cli.app import build_cli, command_names
+
+    assert all(may_be_command(name) for name in (*command_names(build_cli()), "open", "--help", "-q"))
 
 
 @pytest.mark.parametrize(
