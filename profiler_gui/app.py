@@ -46,6 +46,8 @@ def pane_factories() -> tuple[PaneFactory, ...]:
         PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1"),
         timeline_pane("Ctrl+2"),
         PaneFactory("communication", "&Communication", PanePlace.PAGE, _communication, key="Ctrl+4"),
+        PaneFactory("range", "&Range", PanePlace.BOTTOM, _range),
+        PaneFactory("diagnostics", "Dia&gnostics", PanePlace.BOTTOM, _diagnostics),
     )
 
 
@@ -59,6 +61,18 @@ def _communication(context: PaneContext) -> QWidget:
     from profiler_gui.panels.communication.page import CommunicationPage
 
     return CommunicationPage(context)
+
+
+def _range(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.range_breakdown import RangeBreakdown
+
+    return RangeBreakdown(context)
+
+
+def _diagnostics(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.diagnostics import DiagnosticsTable
+
+    return DiagnosticsTable(context)
 
 
 def settings_path() -> Path:

@@ -23,9 +23,9 @@ class Card(QFrame):
         self.body = QVBoxLayout(self)
         self.body.setContentsMargins(14, 10, 14, 12)
         self.body.setSpacing(8)
-        heading = QLabel(title)
-        heading.setFont(bold(heading.font()))
-        self.body.addWidget(heading)
+        self.heading = QLabel(title)
+        self.heading.setFont(bold(self.heading.font()))
+        self.body.addWidget(self.heading)
 
 
 class FindingsCard(Card):
@@ -93,7 +93,9 @@ class ChecklistCard(Card):
 
     def set_checklist(self, checklist: Checklist) -> None:
         """Shows another checklist."""
-        self._fine.setText("\n".join(f"✓ {text}" for text in checklist.fine) or tr("Nothing yet."))
+        self._fine.setText("\n".join(f"✓ {text}" for text in checklist.fine))
+        self._fine.setVisible(bool(checklist.fine))
+        self.heading.setVisible(bool(checklist.fine))
         self._unknown.setText("\n".join(f"– {text}" for text in checklist.unknown))
         self._unknown.setVisible(bool(checklist.unknown))
         self._unknown_title.setVisible(bool(checklist.unknown))

@@ -194,9 +194,24 @@ def _idle(entry: RankSummary, whole_ns: float) -> list[FindingText]:
         share=_share(idle_ns, whole_ns),
         count=format_count(len(gaps)),
     )
-    title = tr("Device idle: {cause}", cause=tr(cause.replace("_", " ")))
+    title = tr("Device idle: {cause}", cause=_cause_text(cause))
     largest = IdleSelection(entry.rank, max(gaps, key=length_ns))
     return [FindingText(title, detail, "", idle_ns, Evidence("timeline", largest, zooms=True))]
+
+
+def _cause_text(cause: str) -> str:
+    texts = {
+        "compilation": tr("kernels are compiled"),
+        "data_loading": tr("data is loaded"),
+        "garbage_collection": tr("Python collects garbage"),
+        "allocator": tr("the allocator works"),
+        "host_synchronization": tr("the host waits for the device"),
+        "dequeue_slow": tr("the task queue is emptied too slowly"),
+        "host_slow": tr("the host launches too late"),
+        "other_stream": tr("it waits for another stream"),
+        "device_scheduling": tr("the device is slow to start the next task"),
+    }
+    return texts.get(cause) or tr("the cause is unknown")
 
 
 def _largest_candidates(summary: JobSummary, rank: int) -> list[tuple[int, FusionCandidate]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext
@@ -49,7 +50,7 @@ class OverviewPage(QScrollArea):
         self._checklist = ChecklistCard()
         self._note = text_label("")
         page = QWidget()
-        layout = QVBoxLayout(page)
+        self._layout = layout = QVBoxLayout(page)
         layout.setContentsMargins(16, 12, 16, 16)
         layout.setSpacing(12)
         self._cards = (self._steps_card, self._memory_card, self._findings, self._checklist)
@@ -57,6 +58,7 @@ class OverviewPage(QScrollArea):
             layout.addWidget(widget)
         layout.addStretch(1)
         self.setWidget(page)
+        page.installEventFilter(self)
         for signal in (
             self._session.document_changed,
             self._session.summary_changed,
@@ -65,6 +67,22 @@ class OverviewPage(QScrollArea):
         ):
             signal.connect(self._update)
         self._update()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Qt: keeps the page as tall as its texts need at this width, and no taller."""
+        if event.type() is QEvent.Type.LayoutRequest:
+            self._fit()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Qt: another width wraps the texts differently."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        page = self.widget()
+        if page is not None:
+            page.setMinimumHeight(self._layout.totalHeightForWidth(self.viewport().width()))
 
     def _make_sentence(self) -> None:
         self._sentence = QLabel()
@@ -120,7 +138,9 @@ class OverviewPage(QScrollArea):
         self._update_steps(summary, rank)
         self._update_memory(summary, rank)
         self._findings.set_findings(self._session.derived(("findings", rank), lambda: findings_of(summary, rank)))
-        self._checklist.set_checklist(self._session.derived(("checklist", rank), lambda: checklist_of(summary, rank)))
+        checklist = self._session.derived(("checklist", rank), lambda: checklist_of(summary, rank))
+        self._checklist.set_checklist(checklist)
+        self._checklist.setVisible(bool(checklist.fine or checklist.unknown))
 
     def _update_sentence(self, summary: JobSummary, rank: int) -> None:
         from engine.analyses.headline import headline

@@ -20,16 +20,18 @@ def step_bars(summary: JobSummary, rank: int, current_rank: int, current_step: i
     rank_steps = summary.rank(rank).steps
     return tuple(
         _bar(
-            step_title(step, index),
+            step_title(step, index, is_only=len(rank_steps) == 1),
             step_parts(step, _starting_in(step, summary.communication.collectives.get(rank, ()))),
-            is_current=rank == current_rank and current_step in (None, index) and len(rank_steps) > 1,
+            is_current=rank == current_rank and current_step == index,
         )
         for index, step in enumerate(rank_steps)
     )
 
 
-def step_title(step: Step, index: int) -> str:
-    """Returns what the step is called: its number, else its place."""
+def step_title(step: Step, index: int, *, is_only: bool) -> str:
+    """Returns what the step is called: its number, else its place; a capture without steps is whole."""
+    if step.step is None and is_only:
+        return tr("whole capture")
     return tr("step {number}", number=index if step.step is None else step.step)
 
 
