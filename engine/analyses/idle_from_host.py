@@ -21,7 +21,7 @@ from engine.analyses.activity import Activity
 from engine.analyses.device_gaps import DeviceGaps
 from engine.analyses.host_calls import HostCall, host_call_rows
 from engine.analyses.idle_verdicts import IdleCause, IdleVerdicts
-from engine.analyses.launches import queue_links
+from engine.analyses.launches import clock_lag_ns, queue_links
 from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.trace.intervals import covered_ns, union
 from engine.trace.strings import ABSENT
@@ -37,7 +37,10 @@ _CALLS_OF_ANY_THREAD = (HostCall.COLLECT_GARBAGE,)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Windows:
-    """The time in which the host could still have avoided each gap: from its start to the launch. Shape (n,)."""
+    """The time in which the host could still have avoided each gap: from its start to the launch, on the host's clock.
+
+    Columns of shape (n,); ``queued`` where the launch had returned before the gap began.
+    """
 
     start_ns: Int64Array
     end_ns: Int64Array
@@ -61,20 +64,22 @@ def causes_from_host(trace: Trace, gaps: DeviceGaps, kinds: UInt8Array, launch: 
         (HostCall.SYNCHRONIZE, IdleCause.HOST_SYNCHRONIZATION),
     ):
         verdicts.decide(*_filled(trace, calls[call], windows), cause)
-    verdicts.decide(*_running(trace, calls[HostCall.SYNCHRONIZE], gaps.start_ns), IdleCause.HOST_SYNCHRONIZATION)
+    verdicts.decide(*_running(trace, calls[HostCall.SYNCHRONIZE], windows.start_ns), IdleCause.HOST_SYNCHRONIZATION)
     verdicts.decide(windows.launch != ABSENT, windows.launch, IdleCause.HOST_SLOW)
     return verdicts
 
 
 def _windows(trace: Trace, gaps: DeviceGaps, launch: Int32Array) -> _Windows:
     launched_by = launch[gaps.next_event]
+    lag_ns = clock_lag_ns(trace, launch)
+    gap_start_ns, gap_end_ns = gaps.start_ns + lag_ns, gaps.end_ns + lag_ns
     known = launched_by != ABSENT
     call = np.maximum(launched_by, 0)
     called_ns, returned_ns = trace.events.start_ns[call], trace.events.end_ns[call]
-    queued = known & (returned_ns <= gaps.start_ns)
+    queued = known & (returned_ns <= gap_start_ns)
     # A call that was running as the gap began held the task back until it returned.
-    late_ns = np.clip(np.where(called_ns > gaps.start_ns, called_ns, returned_ns), gaps.start_ns, gaps.end_ns)
-    return _Windows(gaps.start_ns, np.where(known & ~queued, late_ns, gaps.end_ns), launched_by, queued)
+    late_ns = np.clip(np.where(called_ns > gap_start_ns, called_ns, returned_ns), gap_start_ns, gap_end_ns)
+    return _Windows(gap_start_ns, np.where(known & ~queued, late_ns, gap_end_ns), launched_by, queued)
 
 
 def _judge_queued(trace: Trace, gaps: DeviceGaps, kinds: UInt8Array, windows: _Windows, verdicts: IdleVerdicts) -> None:
