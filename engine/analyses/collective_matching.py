@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from engine.analyses.collective_rows import INDEXED_NAME, MAY_LEAVE_EARLY, POINT_TO_POINT, CollectiveRows
 from engine.analyses.group_members import GroupDirectory
+from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.core.units import NS_PER_US
 from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
 from engine.trace.job import Alignment, Job
@@ -48,7 +49,7 @@ class Matching:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def match_collectives(job: Job, rows: Mapping[int, CollectiveRows]) -> Matching:
+def match_collectives(job: Job, rows: Mapping[int, CollectiveRows], cancel: CancelToken = NEVER_CANCELLED) -> Matching:
     """Returns which rows of different ranks are one collective. ``rows`` holds every rank of the job."""
     log = DiagnosticLog()
     ranks = _Ranks.of(job, rows)
@@ -62,6 +63,7 @@ def match_collectives(job: Job, rows: Mapping[int, CollectiveRows]) -> Matching:
     missing: dict[Place, tuple[int, ...]] = {}
     names: dict[Place, str] = {}
     for family, places in families.items():
+        cancel.check()
         in_pairs = _only_pairs(rows, places)
         if family[0]:
             members = members_of[family[0]]

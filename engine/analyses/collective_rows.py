@@ -9,6 +9,7 @@ from engine.analyses.activity import Activity
 from engine.core.arrays import Int32Array, Int64Array, UInt8Array
 from engine.core.units import NS_PER_US
 from engine.trace.builder import take
+from engine.trace.intervals import covered_ns, union
 from engine.trace.strings import ABSENT
 from engine.trace.tables import CollectiveTable
 from engine.trace.trace import Trace
@@ -100,14 +101,28 @@ def _group(recorded: str, name: str) -> str:
 
 
 def _undescribed(trace: Trace, events: Int32Array) -> Int32Array:
-    """Returns the communication events that no row of the capture's table stands for."""
+    """Returns the communication events that no row of the capture's table stands for and that are no part of one."""
     table = trace.collectives
-    events = np.setdiff1d(events, table.event).astype(np.int32)
-    loose = table.event == ABSENT
-    if not loose.any():
-        return events
+    events = _outside_whole_operators(trace, np.setdiff1d(events, table.event).astype(np.int32))
     # Table rows without an event name their operators uniquely (a running number is part of the name).
-    return events[~np.isin(trace.events.name[events], table.name[loose])]
+    unplaced = table.name[table.event == ABSENT]
+    undescribed: Int32Array = events[~np.isin(trace.events.name[events], unplaced)]
+    return undescribed
+
+
+def _outside_whole_operators(trace: Trace, events: Int32Array) -> Int32Array:
+    """Returns ``events`` without the kernels of a collective that a group track shows as a whole.
+
+    HCCL's vector-core algorithms run as kernels (``…AivKernel``) on a stream, beside the operator on its group's track.
+    """
+    whole = trace.events_of(TrackKind.COMMUNICATION_GROUP)
+    start_ns, end_ns = trace.events.start_ns, trace.events.end_ns
+    operators = union(start_ns[whole], end_ns[whole])
+    length_ns = end_ns[events] - start_ns[events]
+    covered = covered_ns(operators, start_ns[events], end_ns[events]) == length_ns
+    part = covered & (length_ns > 0) & ~np.isin(events, whole)
+    outside: Int32Array = events[~part]
+    return outside
 
 
 def _host_events(trace: Trace) -> Int32Array:
@@ -120,7 +135,8 @@ def _host_events(trace: Trace) -> Int32Array:
     works = [index for index, name in names.items() if _HOST_NAME.match(name)]
     launched = any(_LAUNCH_NAME.match(name) for name in names.values())
     dispatches = [] if launched else [index for index, name in names.items() if _DISPATCH_NAME.match(name)]
-    return host[np.isin(trace.events.name[host], works or dispatches)]
+    found: Int32Array = host[np.isin(trace.events.name[host], works or dispatches)]
+    return found
 
 
 def _with_events(trace: Trace, events: Int32Array) -> CollectiveTable:

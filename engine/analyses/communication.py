@@ -15,6 +15,7 @@ from engine.analyses.slow_ranks import slow_ranks
 from engine.analyses.step_ranges import positions_of_collectives, positions_of_starts
 from engine.analyses.steps import Step, steps
 from engine.core.arrays import Int64Array
+from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.core.units import NS_PER_S
 from engine.trace.diagnostics import Diagnostic
 from engine.trace.intervals import EMPTY, Intervals, covered_ns, difference, union
@@ -53,7 +54,11 @@ class JobCommunication:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def communication(job: Job, steps_of_rank: Mapping[int, tuple[Step, ...]] | None = None) -> JobCommunication:
+def communication(
+    job: Job,
+    steps_of_rank: Mapping[int, tuple[Step, ...]] | None = None,
+    cancel: CancelToken = NEVER_CANCELLED,
+) -> JobCommunication:
     """Returns the communication of a job; waiting and transfer are split where all members are open.
 
     A collective moves data only after its last member arrived: what every other member spends before that is
@@ -64,21 +69,29 @@ def communication(job: Job, steps_of_rank: Mapping[int, tuple[Step, ...]] | None
     Args:
         job: The ranks.
         steps_of_rank: Steps of every rank where the caller has them already.
+        cancel: Asks to stop.
+
+    Raises:
+        OperationCancelled: ``cancel`` was set.
     """
     known_steps = steps_of_rank or {entry.rank: steps(entry.trace) for entry in job.ranks}
-    work = {entry.rank: _RankWork.of(entry.trace) for entry in job.ranks}
+    work = {}
+    for entry in job.ranks:
+        cancel.check()
+        work[entry.rank] = _RankWork.of(entry.trace)
     rows = {rank: part.rows for rank, part in work.items()}
-    matching = match_collectives(job, rows)
+    matching = match_collectives(job, rows, cancel)
     offset_ns = {entry.rank: entry.offset_ns for entry in job.ranks}
     meetings = {
         place: meeting
         for match in matching.complete
         for place, meeting in _meetings(rows, offset_ns, match, matching.clock_error_ns)
     }
-    collectives = {
-        rank: with_hideable(_collectives(rank, part, known_steps[rank], matching, meetings), known_steps[rank])
-        for rank, part in work.items()
-    }
+    collectives = {}
+    for rank, part in work.items():
+        cancel.check()
+        own = _collectives(rank, part, known_steps[rank], matching, meetings)
+        collectives[rank] = with_hideable(own, known_steps[rank])
     return JobCommunication(
         collectives=collectives,
         links={entry.rank: _links(entry.trace) for entry in job.ranks},

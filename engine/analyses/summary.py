@@ -61,7 +61,7 @@ def summarize(job: Job, progress: Progress = no_progress, cancel: CancelToken = 
         work.next(f"rank {entry.rank}: steps")
         steps_of_rank[entry.rank] = steps(entry.trace)
     work.next("communication")
-    joined = communication(job, steps_of_rank)
+    joined = communication(job, steps_of_rank, cancel)
     ranks = [
         _summarize_rank(entry, split_waiting(steps_of_rank[entry.rank], joined.collectives[entry.rank]), work)
         for entry in job.ranks

@@ -150,6 +150,16 @@ def test_a_send_meets_its_receive():
     assert (result.collectives[0][0].wait_ns, result.collectives[0][0].late_rank) == (3 * US, 1)
 
 
+def test_kernels_inside_an_operator_of_a_group_track_are_part_of_it():
+    picture = """
+        npu 2    | ..VV..VV |
+        comm 612 | .RRRR... |
+    """
+    names = {"R": FIRST, "V": "allreduceAivKernel"}
+    found = analysed(job_of(picture, names=names)).collectives[0]
+    assert [(item.name, item.elapsed_ns) for item in found] == [(FIRST, 4 * US), ("allreduceAivKernel", 2 * US)]
+
+
 def test_launches_of_a_device_library_are_no_host_collectives():
     names = {"A": "nccl:all_reduce", "B": "c10d::allreduce_"}
     picture = """
@@ -175,9 +185,7 @@ def test_a_wait_below_the_rounding_of_the_starts_counts_as_none():
 
 def test_clocks_that_are_provably_apart_make_short_waits_meaningless():
     names = {"A": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"}
-    result = analysed(
-        job_of("gpu 7 | AA....AAAAAA...AAAAAAAAAA |", "gpu 7 | .....AA.AAAA.......AAAAAA |", names=names)
-    )
+    result = analysed(job_of("gpu 7 | AA....AAAAAA...AAAAAAAAAA |", "gpu 7 | .....AA.AAAA.......AAAAAA |", names=names))
     assert [item.wait_ns for item in result.collectives[0]] == [0, 0, 4 * US]
 
 
