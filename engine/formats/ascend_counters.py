@@ -10,6 +10,7 @@ from engine.formats.ascend_lanes import Lanes
 from engine.formats.trace_events import ABSENT_TIME_NS, RawEvents
 from engine.trace.builder import TraceBuilder
 from engine.trace.diagnostics import Severity
+from engine.trace.strings import StringTable
 from engine.trace.tables import CounterSeries
 from engine.trace.tracks import Track, TrackKind
 
@@ -19,12 +20,13 @@ _SERIES_KEYS = ("acc_id",)
 """Arguments that tell series of one name apart instead of being values."""
 
 
-def add_counters(builder: TraceBuilder, raw: RawEvents, lanes: Lanes, position: SourcePosition) -> None:
+def add_counters(
+    builder: TraceBuilder, texts: StringTable, raw: RawEvents, lanes: Lanes, position: SourcePosition
+) -> None:
     """Adds one COUNTER track per counter name under its layer, and one series per value on it.
 
     A Python loop: counters are decoded one by one and make a few percent of the events.
     """
-    texts = builder.strings.table()
     samples: dict[tuple[int, str, str, str], tuple[list[int], list[float]]] = {}
     for event in raw.counters:
         time_ns = int(raw.start_ns[event.row])

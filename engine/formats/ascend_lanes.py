@@ -14,7 +14,7 @@ from engine.core.arrays import Int32Array
 from engine.core.errors import SourcePosition
 from engine.formats.trace_events import RawEvents
 from engine.trace.builder import TraceBuilder
-from engine.trace.diagnostics import Severity
+from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import ABSENT, StringTable
 from engine.trace.tracks import Track, TrackKind
 
@@ -71,10 +71,9 @@ class Lanes:
         return found[inverse]
 
 
-def read_layers(raw: RawEvents, builder: TraceBuilder, position: SourcePosition) -> dict[int, Layer]:
+def read_layers(raw: RawEvents, texts: StringTable, log: DiagnosticLog, position: SourcePosition) -> dict[int, Layer]:
     """Returns the layers that metadata events describe, by process; other metadata is counted."""
     layers: dict[int, Layer] = {}
-    texts = builder.strings.table()
     for event in raw.metadata_events:
         name = texts.text(int(raw.name[event.row]))
         process, thread = int(raw.process[event.row]), int(raw.thread[event.row])
@@ -89,7 +88,7 @@ def read_layers(raw: RawEvents, builder: TraceBuilder, position: SourcePosition)
             layer.thread_names[thread] = str(event.args.get("name", ""))
         elif name == "thread_sort_index":
             layer.thread_sort_indices[thread] = _integer(event.args.get("sort_index"))
-        builder.diagnostics.add(
+        log.add(
             "unused-metadata",
             Severity.NOTICE,
             "metadata events of a kind that says nothing about lanes",
@@ -101,6 +100,7 @@ def read_layers(raw: RawEvents, builder: TraceBuilder, position: SourcePosition)
 
 def add_lanes(
     builder: TraceBuilder,
+    texts: StringTable,
     layers: dict[int, Layer],
     used: Iterable[tuple[int, int]],
     counted: Iterable[int],
@@ -110,12 +110,12 @@ def add_lanes(
 
     Args:
         builder: Receives the tracks.
+        texts: The strings so far.
         layers: What metadata says; processes without any (pruned layers) get a layer of their own.
         used: (process, thread) of the events, as string ids.
         counted: Processes of the counters.
         device: Device number for layers whose label says NPU without one.
     """
-    texts = builder.strings.table()
     lanes = set(used)
     for process in sorted({process for process, _ in lanes} | set(counted)):
         layers.setdefault(process, Layer())

@@ -7,7 +7,7 @@ torch_npu writes fixed names into ``ASCEND_PROFILER_OUTPUT``; msprof writes ``na
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,18 @@ MAX_DIRECTORIES = 4096
 
 _SYNONYMS = {"op_summary": KERNEL_DETAILS, "msprof": TRACE_VIEW, "trace": TRACE_VIEW}
 _NAME = re.compile(r"^(?P<stem>[A-Za-z_0-9]*?[A-Za-z])(?P<slice>_slice_\d+|_slice)?(?P<numbers>(_\d+)*)\.(csv|json)$")
+_EXPORT = re.compile(r"(_slice)?(_\d+)+$")
 _DATABASE = re.compile(r"^(ascend_(pytorch|mindspore)_profiler(_\d+)?|msprof_\d+|analysis|communication_analyzer)\.db$")
 _SUMMARY_DATABASES = ("analysis.db", "communication_analyzer.db")
+_FIXED_NAMES = frozenset(
+    {
+        *("trace_view", "kernel_details", "operator_details", "operator_memory", "memory_record", "npu_module_mem"),
+        *("step_trace_time", "op_statistic", "api_statistic", "task_time", "l2_cache", "data_preprocess", "soc_pmu"),
+        *("nic", "roce", "pcie", "hccs", "communication", "communication_matrix", "op_summary", "msprof"),
+        *("communication_statistic", "npu_mem", "static_op_mem", "fusion_op", "llc_read_write", "ai_core_utilization"),
+    }
+)
+"""Names only the profiler gives: they are believed outside its own directories too."""
 _PROFILER_INFO = re.compile(r"^profiler_info(_\d+)?\.json$")
 _EPOCH_TEXT = re.compile(rb'"ts"\s*:\s*"\d+(\.\d+)?"')
 _PROCESS_NAMES = (b"Ascend Hardware", b"Overlap Analysis", b'"CANN"')
@@ -102,6 +112,11 @@ def role_of_content(path: Path) -> str | None:
     return None
 
 
+def table_stem(stem: str) -> str:
+    """Returns a file's stem without slice number and export time: ``op_statistic_20250109`` → ``op_statistic``."""
+    return _EXPORT.sub("", stem)
+
+
 def rank_of_name(path: Path) -> int | None:
     """Returns the rank in ``profiler_info_{rank}.json``, None where the name holds none."""
     number = path.stem.removeprefix("profiler_info").removeprefix("_")
@@ -153,8 +168,9 @@ def _in_directory(directory: Path) -> Capture | None:
                 return _capture(directory, directory / name, directory)
         if directory.name in OUTPUT_DIRECTORIES:
             return _capture(directory, directory, directory.parent)
-        names = [item for item in directory.iterdir() if item.is_file() and _named(item) is not None]
-        if any(role_of_content(item) for item in names):
+        if any(role_of_content(item) for item in directory.iterdir() if _NAME.match(item.name) and item.is_file()):
+            return _capture(directory, directory, directory)
+        if any(_DATABASE.match(item.name) for item in directory.iterdir()):
             return _capture(directory, directory, directory)
     except OSError:
         return None
@@ -163,7 +179,7 @@ def _in_directory(directory: Path) -> Capture | None:
 
 def _capture(root: Path, output: Path, information: Path) -> Capture | None:
     """Returns the capture made of the tables in ``output`` and the descriptions in ``information``."""
-    named = [item for item in map(_named, sorted(output.iterdir())) if item is not None]
+    named = [item for item in map(_identify, sorted(output.iterdir())) if item is not None]
     files: dict[str, Path] = {}
     for role in dict.fromkeys(item.role for item in named):
         _add_role(files, role, [item for item in named if item.role == role])
@@ -194,6 +210,17 @@ def _add_role(files: dict[str, Path], role: str, candidates: Iterable[NamedFile]
     for item in ordered:
         if item not in chosen:
             files[f"{UNREAD}{item.path.name}"] = item.path
+
+
+def _identify(path: Path) -> NamedFile | None:
+    """Returns what a file is: by its name in the profiler's own directories, by name and content elsewhere."""
+    named = _named(path)
+    if named is None or path.parent.name in OUTPUT_DIRECTORIES or path.suffix == ".db":
+        return named
+    if table_stem(path.stem).casefold() in _FIXED_NAMES and not named.role.startswith(UNREAD):
+        return named
+    role = role_of_content(path)
+    return replace(named, role=role) if role is not None else None
 
 
 def _named(path: Path) -> NamedFile | None:
@@ -231,5 +258,5 @@ def roles_of(source: Source) -> list[tuple[str, Path]]:
     if root.is_file():
         role = role_of_content(root)
         return [(role, root)] if role else []
-    named = [(item.role, item.path) for item in map(_named, (root / name for name in source.files)) if item is not None]
-    return [(role, path) for role, path in named if not role.startswith(UNREAD)]
+    identified = [_identify(root / name) for name in source.files]
+    return [(item.role, item.path) for item in identified if item is not None and not item.role.startswith(UNREAD)]

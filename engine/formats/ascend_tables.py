@@ -1,6 +1,5 @@
 """Summary tables of an Ascend capture, kept as they stand in the file for display and for checking ourselves."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,13 +12,6 @@ from engine.formats.reader import ReadContext
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import StringInterner
 from engine.trace.tables import RecordedTable
-
-_EXPORT = re.compile(r"(_slice)?(_\d+)+$")
-
-
-def table_name(path: Path) -> str:
-    """Returns the file's stem without slice number and export time: ``op_statistic_20250109.csv`` → op_statistic."""
-    return _EXPORT.sub("", path.stem)
 
 
 def read_recorded(

@@ -25,7 +25,7 @@ from engine.formats.ascend_device import add_communication_timeline, add_kernel_
 from engine.formats.ascend_kernels import KernelRows, read_kernels
 from engine.formats.ascend_memory import link_to_operators, read_allocations, read_curves
 from engine.formats.ascend_metadata import read_metadata
-from engine.formats.ascend_tables import read_recorded, table_name
+from engine.formats.ascend_tables import read_recorded
 from engine.formats.ascend_trace_view import TraceView, add_trace_view, read_trace_view
 from engine.formats.reader import Capture, ReadContext
 from engine.trace.builder import TraceBuilder, concatenate
@@ -221,7 +221,7 @@ def _read_tables(capture: Capture, builder: TraceBuilder, context: ReadContext) 
         if role in _READ_INTO_THE_TRACE or "#" in role or role.startswith(layout.UNREAD):
             continue
         paths = layout.files_of(capture, role)
-        name = table_name(paths[0]) if capture.root.is_dir() else role
+        name = layout.table_stem(paths[0].stem) if capture.root.is_dir() else role
         table = read_recorded(name, paths, builder.strings, builder.diagnostics, stage)
         if table is not None:
             builder.tables[name] = table

@@ -80,14 +80,17 @@ def read_trace_view(
         return None
     raw, read_paths = files
     position = SourcePosition(read_paths[0])
-    layers = read_layers(raw, builder, position)
+    texts = builder.strings.table()
+    layers = read_layers(raw, texts, builder.diagnostics, position)
+    context.cancel.check()
     placed = np.isin(raw.phase, (_SLICE, *_INSTANTS)) & (raw.start_ns != ABSENT_TIME_NS)
     row = np.flatnonzero(placed)
     _count_unused(raw, row, builder.diagnostics, position)
     used = zip(raw.process[row].tolist(), raw.thread[row].tolist(), strict=True)
     counted = [int(raw.process[event.row]) for event in raw.counters]
-    lanes = add_lanes(builder, layers, used, counted, device)
-    add_counters(builder, raw, lanes, position)
+    context.cancel.check()
+    lanes = add_lanes(builder, texts, layers, used, counted, device)
+    add_counters(builder, texts, raw, lanes, position)
     return TraceView(
         paths=read_paths,
         raw=raw,

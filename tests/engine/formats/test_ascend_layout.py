@@ -195,3 +195,21 @@ def test_a_json_file_of_another_kind_is_counted(tmp_path: Path) -> None:
 def test_files_are_named_relative_to_the_capture(tmp_path: Path) -> None:
     write_files(tmp_path, {"ASCEND_PROFILER_OUTPUT/kernel_details.csv": KERNELS})
     assert read_capture(tmp_path).source.files == (str(Path("ASCEND_PROFILER_OUTPUT") / "kernel_details.csv"),)
+
+
+def test_strangers_in_a_directory_of_loose_files_are_left_to_other_readers(tmp_path: Path) -> None:
+    write_files(
+        tmp_path,
+        {
+            "my kernels.csv": "a,b\n1,2\n",
+            "renamed.csv": KERNELS,
+            "mine.csv": "x,y\n1,2\n",
+            "trace.json": '{"traceEvents": [{"name": "a", "ph": "X", "ts": 1, "dur": 1, "pid": 1, "tid": 1}]}',
+        },
+    )
+    (capture,) = AscendTextReader().find(tmp_path)
+    assert names(capture) == ["renamed.csv"]
+    trace = read_capture(tmp_path)
+    again = AscendTextReader().argument_decoder(trace.source)
+    assert again is not None
+    assert again(int(trace.events.args_offset[0]))["Name"] == "k"
