@@ -111,6 +111,11 @@ class TableView(QTableView):
         if index.isValid():
             self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
 
+    def show_at_most(self, row_count: int) -> None:
+        """Limits the height to some whole rows."""
+        rows_px = row_count * self.verticalHeader().defaultSectionSize()
+        self.setMaximumHeight(rows_px + self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth())
+
     def copy(self) -> None:
         """Puts the selected rows (all rows, where none is selected) on the clipboard as TSV."""
         if self.table is None:

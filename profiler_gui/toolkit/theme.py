@@ -205,7 +205,7 @@ class Theme(QObject):
 def palette_of(colours: Colours, *, is_dark: bool) -> QPalette:
     """Returns the palette of the widgets."""
     role = QPalette.ColorRole
-    window, button = ("#1f2227", "#2a2e35") if is_dark else ("#eef0f3", "#f7f8fa")
+    window, button = ("#2a2e35", "#363b43") if is_dark else ("#eef0f3", "#f7f8fa")
     palette = QPalette()
     for name, colour in (
         (role.Window, window),
@@ -216,16 +216,16 @@ def palette_of(colours: Colours, *, is_dark: bool) -> QPalette:
         (role.Button, button),
         (role.ButtonText, colours.text),
         (role.BrightText, colours.error),
-        (role.ToolTipBase, "#2a2e35" if is_dark else "#ffffff"),
+        (role.ToolTipBase, "#363b43" if is_dark else "#ffffff"),
         (role.ToolTipText, colours.text),
         (role.PlaceholderText, colours.faint),
         (role.Highlight, "#2f6db3" if is_dark else "#2a6fb8"),
         (role.HighlightedText, "#ffffff"),
         (role.Link, colours.link),
         (role.LinkVisited, colours.link),
-        (role.Light, "#3a3f47" if is_dark else "#ffffff"),
-        (role.Midlight, "#30343b" if is_dark else "#f2f3f5"),
-        (role.Mid, "#3a3f47" if is_dark else "#c4c8ce"),
+        (role.Light, "#4a505a" if is_dark else "#ffffff"),
+        (role.Midlight, "#40454e" if is_dark else "#f2f3f5"),
+        (role.Mid, "#4a505a" if is_dark else "#c4c8ce"),
         (role.Dark, "#101216" if is_dark else "#a4a9b0"),
         (role.Shadow, "#000000" if is_dark else "#6b7077"),
     ):

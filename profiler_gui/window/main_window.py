@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QStackedWidget,
     QTabBar,
-    QToolBar,
     QVBoxLayout,
     QWidget,
 )
@@ -33,6 +32,7 @@ from profiler_gui.toolkit.theme import Theme, ThemeMode
 from profiler_gui.toolkit.translations import tr
 from profiler_gui.window.actions import Actions
 from profiler_gui.window.docks import Docks
+from profiler_gui.window.fixed_bar import FixedBar
 from profiler_gui.window.header import Header
 from profiler_gui.window.images import save_image
 from profiler_gui.window.messages import about_box, show_failure
@@ -234,15 +234,7 @@ class MainWindow(QMainWindow):
             (Qt.ToolBarArea.TopToolBarArea, tr("Header"), self.header),
             (Qt.ToolBarArea.LeftToolBarArea, tr("Pages"), self.rail),
         ):
-            bar = QToolBar(name)
-            bar.setObjectName(name)
-            bar.setStyleSheet("QToolBar { border: 0; background: palette(window); }")
-            bar.setMovable(False)
-            bar.setFloatable(False)
-            bar.toggleViewAction().setEnabled(False)
-            bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-            bar.addWidget(widget)
-            self.addToolBar(area, bar)
+            self.addToolBar(area, FixedBar(name, widget))
         self.setStatusBar(StatusBar(session, self.context.settings))
 
     def _fill_menus(self, settings: SettingsStore) -> None:

@@ -17,7 +17,7 @@ from profiler_gui.toolkit.time_axis import TimeUnit
 from profiler_gui.toolkit.translations import tr
 
 DELAY_MS = 200
-LIST_HEIGHT_PX = 190
+LIST_ROWS = 8
 COMMAND_PREFIX = ">"
 
 
@@ -49,7 +49,7 @@ class SearchBar(QWidget):
         self.count_label = QLabel()
         self.count_label.setAccessibleName(tr("Number of matches"))
         self.hits = TableView(tr("Matches"))
-        self.hits.setMaximumHeight(LIST_HEIGHT_PX)
+        self.hits.show_at_most(LIST_ROWS)
         self.hits.row_chosen.connect(lambda row: session.select(EventSelection(session.rank, row), reveal=True))
         self._delay = QTimer(self)
         self._delay.setSingleShot(True)

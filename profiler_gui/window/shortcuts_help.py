@@ -32,6 +32,7 @@ class ShortcutsHelp(QDialog):
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setAlternatingRowColors(True)
         self.table.verticalHeader().hide()
+        self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
         self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for row, (command, keys) in enumerate(rows):
             native = [QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in keys]

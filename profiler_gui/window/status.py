@@ -10,6 +10,7 @@ from profiler_gui.toolkit.time_axis import TimeUnit, time_text
 from profiler_gui.toolkit.translations import tr
 
 PROGRESS_STEPS = 1000
+GAP_PX = 12
 
 
 class StatusBar(QStatusBar):
@@ -41,6 +42,7 @@ class StatusBar(QStatusBar):
         label = QLabel()
         label.setAccessibleName(name)
         label.setToolTip(name)
+        label.setIndent(GAP_PX)
         self.addPermanentWidget(label)
         return label
 
