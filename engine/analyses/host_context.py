@@ -12,7 +12,8 @@ from engine.trace.trace import Trace
 
 FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION = "forward", "backward", "optimizer", "communication"
 MODULE_PREFIX = "nn.Module: "
-_BACKWARD = re.compile(r"^autograd::engine::evaluate_function")
+_BACKWARD = re.compile(r"^autograd::engine::evaluate_function|^torch::autograd::AccumulateGrad$|^\w+Backward\d*$")
+"""Captures of 2021 have no ``evaluate_function`` around the node (``CudnnBatchNormBackward``)."""
 _OPTIMIZER = re.compile(r"^Optimizer\.(?:step|zero_grad)#|^## optimizer ##$|^\[\w*\|?optimizer")
 _COMMUNICATION = re.compile(r"^c10d::|^record_param_comms$|^torch[.:]+distributed|^nccl:|^Hccl[A-Z]")
 _FRAME = re.compile(r"^[^<].*\.py\(\d+\): ")
@@ -60,9 +61,13 @@ def host_context(trace: Trace, operator: Int32Array) -> HostContext:
     backward = linked | inside(_BACKWARD.match)
     phase[known & (module >= 0)] = PHASES.index(FORWARD)
     phase[known & _is_flow_source(trace)[operator]] = PHASES.index(FORWARD)
+    optimizer, exchange = inside(_OPTIMIZER.match), inside(_COMMUNICATION.match)
+    if np.any(backward) and np.any(_named(trace, _OPTIMIZER.match)):
+        # The capture marks both, so what a framework operator does outside them is the forward pass and the loss.
+        phase[known] = PHASES.index(FORWARD)
     phase[backward] = PHASES.index(BACKWARD)
-    phase[inside(_OPTIMIZER.match)] = PHASES.index(OPTIMIZER)
-    phase[inside(_COMMUNICATION.match)] = PHASES.index(COMMUNICATION)
+    phase[optimizer] = PHASES.index(OPTIMIZER)
+    phase[exchange] = PHASES.index(COMMUNICATION)
     return HostContext(module, phase, origin)
 
 

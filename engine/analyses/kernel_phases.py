@@ -11,6 +11,7 @@ _BACKWARD = re.compile(r"Grad(?:V\d+)?(?:D)?\b|Grad[A-Z_]|Backward|Backprop|_bwd
 _OPTIMIZER = re.compile(r"^Apply|^LpNorm|[Aa]dam|multi_tensor_apply|^Lamb|[Mm]omentum")
 _LOSS_BACKWARD = re.compile(r"^IndexPut|^Scatter(?!Update)")
 """A written-out cross-entropy goes backward by subtracting 1 at the targets; it has no gradient kernel of its own."""
+_EMBEDDING = re.compile(r"^Gather|^Embedding$")
 _GRADIENT_SUFFIX = re.compile(r"Grad(?:V\d+)?$")
 
 
@@ -21,7 +22,7 @@ def phases_of_kernels(type_names: list[str], type_index: Int64Array) -> Int64Arr
     (RmsNorm beside RmsNormGrad) is forward. What says nothing of itself (MatMul, Add) takes the phase of the kernel
     before it, at the beginning that of the one after. Without any gradient or optimizer kernel everything is forward.
     A recomputed forward inside the backward pass is forward. Between the last forward and the first backward kernel,
-    writing into scattered places starts the backward pass.
+    writing into scattered places starts the backward pass; before the next forward kernel, an embedding starts it.
 
     Args:
         type_names: Operator types (or kernel names).
@@ -39,7 +40,13 @@ def phases_of_kernels(type_names: list[str], type_index: Int64Array) -> Int64Arr
     phase = verdicts[type_index]
     if not np.any(phase > PHASES.index(FORWARD)):
         return np.full(len(phase), PHASES.index(FORWARD), dtype=np.int64)
-    _mark_loss(phase, np.array([_LOSS_BACKWARD.search(name) is not None for name in type_names])[type_index])
+    scatters, gathers = (
+        np.array([shape.search(name) is not None for name in type_names])[type_index]
+        for shape in (_LOSS_BACKWARD, _EMBEDDING)
+    )
+    _mark_between(phase, scatters, FORWARD, BACKWARD)
+    for before in (BACKWARD, OPTIMIZER):
+        _mark_between(phase, gathers, before, FORWARD)
     known = np.where(phase > 0, np.arange(len(phase)), 0)
     filled = phase[np.maximum.accumulate(known)]
     first = int(np.argmax(phase > 0))
@@ -47,13 +54,12 @@ def phases_of_kernels(type_names: list[str], type_index: Int64Array) -> Int64Arr
     return filled
 
 
-def _mark_loss(phase: Int64Array, scattered: BoolArray) -> None:
-    """Marks scattered writes between a forward and the next backward kernel as backward, in place."""
+def _mark_between(phase: Int64Array, marks: BoolArray, before: str, after: str) -> None:
+    """Puts marked kernels that stand between a kernel of one phase and one of another into the latter, in place."""
     named = np.flatnonzero(phase > 0)
-    places = np.flatnonzero(scattered & (phase == 0))
-    after = np.searchsorted(named, places)
-    between = (after > 0) & (after < len(named))
-    places, after = places[between], after[between]
-    forward = phase[named[after - 1]] == PHASES.index(FORWARD)
-    backward = phase[named[after]] == PHASES.index(BACKWARD)
-    phase[places[forward & backward]] = PHASES.index(BACKWARD)
+    places = np.flatnonzero(marks & (phase == 0))
+    follower = np.searchsorted(named, places)
+    inside = (follower > 0) & (follower < len(named))
+    places, follower = places[inside], follower[inside]
+    fits = (phase[named[follower - 1]] == PHASES.index(before)) & (phase[named[follower]] == PHASES.index(after))
+    phase[places[fits]] = PHASES.index(after)

@@ -1,12 +1,20 @@
 """Device time by phase, layer, module and source line."""
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from engine.analyses.activity import Activity, activities
-from engine.analyses.host_context import BACKWARD, PHASES, HostContext, host_context, module_paths, source_lines
+from engine.analyses.host_context import (
+    BACKWARD,
+    COMMUNICATION,
+    OPTIMIZER,
+    PHASES,
+    HostContext,
+    host_context,
+    module_paths,
+    source_lines,
+)
 from engine.analyses.kernel_phases import phases_of_kernels
 from engine.analyses.launches import operator_events
 from engine.analyses.periodic import Repetition, repetitions
@@ -56,7 +64,7 @@ def module_times(trace: Trace) -> tuple[ModuleTime, ...]:
         paths = [path or OUTSIDE_MODULES for path in module_paths(trace, context.module)]
         inferred = np.zeros(len(rows), dtype=np.bool_)
     else:
-        layer, phase = _layers(trace, rows, phase)
+        layer, phase = _layers(trace, rows, context, phase)
         paths = [f"layer {index}" if index >= 0 else OUTSIDE_LAYERS for index in layer.tolist()]
         inferred = layer >= 0
     sources = source_lines(trace, context.origin, trace.events.duration_ns[rows])
@@ -117,39 +125,59 @@ def _phases(trace: Trace, rows: Int32Array, context: HostContext) -> Int64Array:
     return phase
 
 
-def _layers(trace: Trace, rows: Int32Array, phase: Int64Array) -> tuple[Int64Array, Int64Array]:
+def _layers(trace: Trace, rows: Int32Array, context: HostContext, phase: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Returns the layer of each task (−1 outside) and the phases with every layer in one phase."""
     types = _types(trace, rows)
+    duration_ns = trace.events.duration_ns[rows]
     layer = np.full(len(rows), ABSENT, dtype=np.int64)
     settled = phase.copy()
-    track = trace.events.track[rows]
-    cuts = np.flatnonzero(np.diff(track)) + 1
-    bounds = [0, *cuts.tolist(), len(rows)]
-    # One step per stream.
-    for start, end in itertools.pairwise(bounds):
-        stacks = repetitions(types[start:end])
-        stack_phase = [
-            _majority(phase[start + stack.start : start + stack.end], trace.events.duration_ns[rows], stack, start)
-            for stack in stacks
-        ]
-        for stack, major, first_layer in zip(stacks, stack_phase, _first_layers(stacks, stack_phase), strict=True):
-            part = slice(start + stack.start, start + stack.end)
-            copy = np.repeat(np.arange(stack.copies), stack.period)
-            step = -1 if PHASES[major] == BACKWARD else 1
-            layer[part] = first_layer + step * copy
-            settled[part] = major
+    places: list[Int64Array] = []
+    stacks: list[Repetition] = []
+    majors: list[int] = []
+    # One step per stretch of a stream in one phase, and one per stack of layers in it.
+    for stretch in _stretches(trace.events.track[rows], phase if np.any(context.phase > 0) else None):
+        for stack in repetitions(types[stretch]):
+            where = stretch[stack.start : stack.end]
+            if _is_step(phase[where[: stack.period]]):
+                continue
+            places.append(where)
+            stacks.append(stack)
+            majors.append(_majority(phase[where], duration_ns[where]))
+    for where, stack, major, first in zip(places, stacks, majors, _first_layers(stacks, majors), strict=True):
+        direction = -1 if PHASES[major] == BACKWARD else 1
+        layer[where] = first + direction * np.repeat(np.arange(stack.copies), stack.period)
+        settled[where] = major
     return layer, settled
 
 
-def _majority(phase: Int64Array, duration_ns: Int64Array, stack: Repetition, offset: int) -> int:
+def _stretches(track: Int32Array, host_phase: Int64Array | None) -> list[Int64Array]:
+    """Returns the tasks (indices) of each stretch in which layers may stand.
+
+    A stream is one stretch; where the host says the phases, every phase of every step is one, because a step must not
+    be taken for a layer. Computing for communication stands between layers and in none.
+    """
+    index = np.arange(len(track))
+    if host_phase is None:
+        cuts = np.flatnonzero(np.diff(track)) + 1
+        return np.split(index, cuts)
+    index = index[host_phase != PHASES.index(COMMUNICATION)]
+    cuts = np.flatnonzero((np.diff(track[index]) != 0) | (np.diff(host_phase[index]) != 0)) + 1
+    return np.split(index, cuts)
+
+
+def _is_step(phase: Int64Array) -> bool:
+    """Returns whether one copy holds an optimizer beside other phases: then it is a step."""
+    return len(np.unique(phase)) > 1 and bool(np.any(phase == PHASES.index(OPTIMIZER)))
+
+
+def _majority(phase: Int64Array, duration_ns: Int64Array) -> int:
     """Returns the phase of a stack: backward as soon as it holds gradients, else the one with the most time."""
     if np.any(phase == PHASES.index(BACKWARD)):
         return PHASES.index(BACKWARD)
-    time_ns = duration_ns[offset + stack.start : offset + stack.end]
-    return int(np.argmax(np.bincount(phase, weights=time_ns, minlength=len(PHASES))))
+    return int(np.argmax(np.bincount(phase, weights=duration_ns, minlength=len(PHASES))))
 
 
-def _first_layers(stacks: tuple[Repetition, ...], phases: list[int]) -> list[int]:
+def _first_layers(stacks: list[Repetition], phases: list[int]) -> list[int]:
     """Returns the number of the first copy's layer in each stack.
 
     Stacks of one phase and period are the same layers in another micro-batch; another period continues the count (dense
