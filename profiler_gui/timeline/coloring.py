@@ -28,6 +28,8 @@ _BY_ACTIVITY = {
 }
 _RUNTIME_CATEGORIES = frozenset(("cuda_runtime", "cuda_driver", "hip_runtime", "runtime", "xpu_runtime"))
 _PYTHON_CATEGORIES = frozenset(("python_function", "python"))
+_TRANSFER_CATEGORIES = frozenset(("sdma", "rdma", "rdmasend", "reduce", "reduce_inline", "reduce_async"))
+"""Stream tasks that belong to a collective and are no work of their own, where ``activities`` says so."""
 _ANNOTATION_CATEGORIES = frozenset(("user_annotation", "gpu_user_annotation", "step", "annotation"))
 
 
@@ -56,6 +58,10 @@ def event_families(trace: Trace) -> UInt8Array:
     for value, family in _BY_ACTIVITY.items():
         families[activity == value] = family
     _color_overlap(trace, families)
+    inside = _with_text(trace.strings, events.category, _TRANSFER_CATEGORIES.__contains__)
+    families[(families == Family.OTHER) & inside] = Family.TRANSFER
+    steps = _with_text(trace.strings, events.name, lambda text: text.startswith("profilerstep#"))
+    families[steps] = Family.ANNOTATION
     planes = trace.events_of(TrackKind.COMMUNICATION_PLANE)
     waits = _with_text(trace.strings, events.name[planes], lambda text: text.startswith("notify"))
     families[planes[waits]] = Family.SYNCHRONIZATION

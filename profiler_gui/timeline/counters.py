@@ -1,5 +1,6 @@
 """Counters and memory curves as step areas: every column of pixels shows the least and the greatest value in it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from engine.trace import Trace
 from engine.trace.tables import MemoryCurve
 from profiler_gui.timeline.palette import mix
 from profiler_gui.timeline.raster import Image
+from profiler_gui.toolkit.translations import tr
 
 CHUNK = 64
 """Samples whose extremes are kept together, so that a million samples cost no more than a few thousand."""
@@ -88,7 +90,7 @@ def paint_counter(
     counter: Counter,
     view_start_ns: int,
     view_end_ns: int,
-    colors: tuple[int, ...],
+    colors: Mapping[str, int],
     background: int,
 ) -> None:
     """Paints a counter into the image rows ``top`` to ``bottom`` (exclusive).
@@ -103,13 +105,14 @@ def paint_counter(
         counter: What to paint.
         view_start_ns: Left edge.
         view_end_ns: Right edge.
-        colors: One per layer.
+        colors: By title of a layer; the one of ``""`` is for all others.
         background: What lighter parts are mixed with.
     """
     width = image.shape[1]
     low, high = np.empty(width), np.empty(width)
     scale = (bottom - top) / (counter.high - counter.low) if counter.high > counter.low else 0.0
-    for (_, steps), color in zip(counter.layers, colors, strict=False):
+    for title, steps in counter.layers:
+        color = colors.get(title, colors[""])
         _extremes(steps.time_ns, steps.value, steps.chunk_low, steps.chunk_high, view_start_ns, view_end_ns, low, high)
         light = np.uint32(mix(color, background, 0.45))
         _paint_area(image, top, bottom, low, high, counter.low, scale, np.uint32(color), light)
@@ -141,7 +144,8 @@ def _memory_counter(curve: MemoryCurve) -> Counter:
         steps = make_steps(curve.time_ns, np.where(column < 0, np.nan, column.astype(np.float64)))
         if len(steps.value):
             layers.append((title, steps))
-    return _counter(curve.component, "B", tuple(layers))
+    place = tr("host") if curve.device < 0 else tr("device {number}", number=curve.device)
+    return _counter(tr("{component}, {place}", component=curve.component, place=place), "B", tuple(layers))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -151,13 +155,14 @@ def _extremes(
     width = len(low)
     span_ns = view_end_ns - view_start_ns
     index = np.searchsorted(time_ns, view_start_ns, side="right") - 1
+    edge_ns = view_start_ns
     for column in range(width):
+        position = index + 1
+        least, greatest = np.nan, np.nan
+        if index >= 0 and not (position < len(time_ns) and time_ns[position] == edge_ns):
+            least = greatest = value[index]
         # Ceiling in float, relative to the view; a sample on the border belongs to the column it opens.
         edge_ns = view_start_ns + np.int64(np.ceil((column + 1) * (span_ns / width)))
-        least, greatest = np.nan, np.nan
-        if index >= 0:
-            least = greatest = value[index]
-        position = index + 1
         while position < len(time_ns) and time_ns[position] < edge_ns:
             last = position + CHUNK - 1
             if position % CHUNK == 0 and last < len(time_ns) and time_ns[last] < edge_ns:

@@ -130,20 +130,18 @@ class FrameRenderer:
         self._write_names(scene, image, sites, ratio)
 
     def _paint_counter(self, scene: Scene, image: Image, row: Row, top: int, bottom: int) -> None:
-        roles = scene.colours
-        layers = len(scene.counters[row.node.counter].layers)
-        colors = (roles.reserved, roles.active, roles.allocated)[-layers:]
-        soft = tuple(mix(rgb(color), scene.palette.background, 0.35 if layers > 1 else 0.15) for color in colors)
-        paint_counter(
-            image,
-            top,
-            bottom,
-            scene.counters[row.node.counter],
-            scene.start_ns,
-            scene.end_ns,
-            soft,
-            scene.palette.background,
-        )
+        roles, background = scene.colours, scene.palette.background
+        colors = {
+            title: mix(rgb(color), background, 0.3)
+            for title, color in (
+                ("", roles.allocated),
+                ("allocated", roles.allocated),
+                ("active", roles.active),
+                ("reserved", roles.reserved),
+            )
+        }
+        counter = scene.counters[row.node.counter]
+        paint_counter(image, top, bottom, counter, scene.start_ns, scene.end_ns, colors, background)
 
     def _paint_lanes(
         self, scene: Scene, image: Image, row: Row, scroll_px: int, ratio: float, sites: "list[_Sites]"

@@ -91,6 +91,11 @@ class TrackHeaders(QWidget):
         colours = self._theme.colours
         top_px = self._top_px(row)
         box = QRectF(0, top_px, self.width(), row.height_px)
+        line_px = min(row.height_px, max(row.lane_px, 22))
+        if not row.is_pinned:
+            # The name of a tall track stays in view as long as any of the track does.
+            area_px = float(self._state.layout.pinned_height_px)
+            top_px = min(max(top_px, area_px), max(top_px + row.height_px - line_px, top_px))
         is_group = row.node.kind is RowKind.GROUP
         selection = self._session.selection
         is_selected = isinstance(selection, TrackSelection) and (selection.rank, selection.track) == row.node.key
@@ -100,7 +105,6 @@ class TrackHeaders(QWidget):
             painter.fillRect(box, QColor(colours.alternate))
         text_colour = self.palette().highlightedText().color() if is_selected else QColor(colours.text)
         left_px = 6.0 + row.indent * _INDENT_PX
-        line_px = min(row.height_px, max(row.lane_px, 22))
         if row.is_collapsible:
             _paint_triangle(painter, QPointF(left_px + 4, top_px + line_px / 2), text_colour, row.is_collapsed)
         font = painter.font()

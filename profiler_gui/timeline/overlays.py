@@ -11,6 +11,7 @@ from engine.core.arrays import Int64Array
 from engine.core.number_format import format_duration_ns
 from engine.trace import Trace
 from profiler_gui.session.annotations import Mark
+from profiler_gui.timeline.layout import Row
 from profiler_gui.timeline.places import Places
 from profiler_gui.toolkit.theme import Colours
 from profiler_gui.toolkit.translations import tr
@@ -100,8 +101,14 @@ def paint_flows(
     for flow in flows[:MAX_FLOWS].tolist():
         source, target = int(trace.flows.source[flow]), int(trace.flows.target[flow])
         begin, end = _anchor(places, trace, rank, source), _anchor(places, trace, rank, target)
-        if begin is not None and end is not None:
-            _paint_arrow(painter, begin, end, colours, is_incoming=target == event)
+        if begin is None or end is None:
+            continue
+        painter.save()
+        if not begin[0].is_pinned and not end[0].is_pinned:
+            pinned_px = places.layout.pinned_height_px
+            painter.setClipRect(QRectF(0, pinned_px, places.scale.width_px, 1e5))
+        _paint_arrow(painter, begin[1], end[1], colours, is_incoming=target == event)
+        painter.restore()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     if len(flows) > MAX_FLOWS:
         text = tr("{shown} of {count} arrows", shown=MAX_FLOWS, count=len(flows))
@@ -109,14 +116,14 @@ def paint_flows(
         painter.drawText(QPointF(6, places.layout.pinned_height_px + 14), text)
 
 
-def _anchor(places: Places, trace: Trace, rank: int, event: int) -> QPointF | None:
-    """Returns where an arrow meets an event: in the pinned row where there is one, else the scrolled one."""
+def _anchor(places: Places, trace: Trace, rank: int, event: int) -> tuple[Row, QPointF] | None:
+    """Returns in which row (the pinned one where there is one) and where an arrow meets an event."""
     events = trace.events
     x_px = places.scale.x_px(int(events.start_ns[event]))
     x_px = min(max(x_px, -4000.0), places.scale.width_px + 4000.0)
     for row, top_px in places.rows_of((rank, int(events.track[event]))):
         depth = min(int(events.depth[event]), max(row.lane_count - 1, 0))
-        return QPointF(x_px, top_px + (depth + 0.5) * (row.lane_px or row.height_px))
+        return row, QPointF(x_px, top_px + (depth + 0.5) * (row.lane_px or row.height_px))
     return None
 
 

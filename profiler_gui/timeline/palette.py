@@ -18,7 +18,8 @@ DIMMED = 128
 _DIMMED_RATIO = 0.82
 _HUE_SPREAD = 0.03
 _LIGHTNESS_SPREAD = 0.075
-_TEXT_DARK = 0xFF101418
+# Pure black and white: the better of the two has a contrast of at least 4.58 on any colour.
+_TEXT_DARK = 0xFF000000
 _TEXT_LIGHT = 0xFFFFFFFF
 
 
