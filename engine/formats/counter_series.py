@@ -39,27 +39,31 @@ def add_counters(
     """
     samples: dict[tuple[int, str, str], list[tuple[int, float]]] = {}
     keys: dict[tuple[int, str], dict[str, None]] = {}
+    groups: dict[tuple[int, int, int], tuple[int, str]] = {}
     unusable = 0
     # A Python loop over counter events: about 3 % of an Ascend trace.
     for item in raw.counters:
         time_ns = int(raw.start_ns[item.row])
-        group = (int(raw.process[item.row]), _counter_name(raw, texts, item))
+        key = (int(raw.process[item.row]), int(raw.name[item.row]), int(raw.flow[item.row]))
+        if key not in groups:
+            groups[key] = (key[0], _counter_name(raw, texts, item))
+        group = groups[key]
         values = {key: value for key, value in item.args.items() if _is_number(value)}
         if time_ns == ABSENT_TIME_NS or not values:
             unusable += 1
             continue
-        for key, value in values.items():
-            keys.setdefault(group, {})[key] = None
-            samples.setdefault((*group, key), []).append((time_ns + base_ns, float(value)))
+        for word, value in values.items():
+            keys.setdefault(group, {})[word] = None
+            samples.setdefault((*group, word), []).append((time_ns + base_ns, float(value)))
     message = "counter events have no time or no number and are left out"
     builder.diagnostics.add("unusable-counter", Severity.DATA_LOSS, message, count=unusable, position=position)
     for (process, name), names_of_values in keys.items():
         track = builder.add_track(
             Track(TrackKind.COUNTER, name, parent=parents.get(process, -1), process_id=texts.text(process))
         )
-        for key in names_of_values:
-            pairs = sorted(samples[process, name, key], key=lambda sample: sample[0])
-            label, unit = _label_and_unit(key, alone=len(names_of_values) == 1)
+        for word in names_of_values:
+            pairs = sorted(samples[process, name, word], key=lambda sample: sample[0])
+            label, unit = _label_and_unit(word, alone=len(names_of_values) == 1)
             builder.counters.append(
                 CounterSeries(
                     track=track,

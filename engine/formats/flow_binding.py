@@ -9,9 +9,10 @@ from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.core.errors import SourcePosition
 from engine.formats.trace_events import ABSENT_TIME_NS, RawEvents
 from engine.trace.diagnostics import DiagnosticLog, Severity
-from engine.trace.nesting import nest
+from engine.trace.nesting import nest, nesting_order
 from engine.trace.strings import StringInterner
 
+_MAX_TABLE = 1 << 22
 _START, _STEP, _FINISH = ord("s"), ord("t"), ord("f")
 
 
@@ -36,12 +37,26 @@ def lanes_of(raw: RawEvents) -> tuple[Int32Array, Int64Array]:
     A lane is a distinct (process, thread); lanes are numbered by first appearance. int32 shape (events,), and int64
     shape (lanes,).
     """
-    key = (raw.process.astype(np.int64) + 1) << 32 | (raw.thread.astype(np.int64) + 1)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), dtype=np.int32)
+    process, thread = _compact(raw.process), _compact(raw.thread)
+    width = int(thread.max(initial=0)) + 1
+    key = process.astype(np.int64) * width + thread
+    count = (int(process.max(initial=0)) + 1) * width
+    if count > _MAX_TABLE:
+        _, key = np.unique(key, return_inverse=True)
+        count = int(key.max(initial=0)) + 1
+    first = np.full(count, -1, dtype=np.int64)
+    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+    present = np.flatnonzero(first >= 0)
+    order = present[np.argsort(first[present], kind="stable")]
+    rank = np.full(count, -1, dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    return rank[inverse], np.asarray(first[order], dtype=np.int64)
+    return rank[key], first[order]
+
+
+def _compact(ids: Int32Array) -> Int32Array:
+    """Returns ``ids`` (≥ −1) renumbered without gaps."""
+    present = np.bincount(ids + 1) > 0
+    return (np.cumsum(present, dtype=np.int32) - 1)[ids + 1]
 
 
 def bind_flows(
@@ -141,7 +156,9 @@ def slices_at(
     lane, first = lanes_of(raw)
     slice_lane = lane[slice_rows]
     start_ns = raw.start_ns[slice_rows]
-    order = np.lexsort((-slice_duration_ns, start_ns, slice_lane))
+    order = nesting_order(slice_lane, start_ns, slice_duration_ns)
+    if order is None:
+        order = np.arange(len(slice_lane))
     lane_sorted, start_sorted = slice_lane[order], start_ns[order]
     duration_sorted = slice_duration_ns[order]
     _, parent = nest(lane_sorted, start_sorted, duration_sorted)

@@ -9,7 +9,7 @@ import numpy as np
 from engine.core.arrays import AnyArray, Int32Array, Int64Array
 from engine.core.units import NS_PER_S
 from engine.trace.diagnostics import DiagnosticLog, Severity
-from engine.trace.nesting import nest
+from engine.trace.nesting import nest, nesting_order
 from engine.trace.strings import ABSENT, StringInterner
 from engine.trace.tables import (
     AllocationTable,
@@ -151,7 +151,7 @@ class TraceBuilder:
         columns = dict(self.columns())
         self._event_batches = []
         origin_ns, time_range = self._clock(columns["start_ns"], columns["duration_ns"])
-        order = _event_order(columns["track"], columns["start_ns"], columns["duration_ns"])
+        order = nesting_order(columns["track"], columns["start_ns"], columns["duration_ns"])
         if order is not None:
             columns = {key: column[order] for key, column in columns.items()}
         columns["start_ns"] = columns["start_ns"] - origin_ns
@@ -219,17 +219,6 @@ def _main_cluster(start_ns: Int64Array) -> tuple[int, int]:
     bounds = np.concatenate(([0], cuts, [len(ordered)]))
     largest = int(np.argmax(np.diff(bounds)))
     return int(ordered[bounds[largest]]), int(ordered[bounds[largest + 1] - 1])
-
-
-def _event_order(track: Int32Array, start_ns: Int64Array, duration_ns: Int64Array) -> Int64Array | None:
-    """Returns the stable order by (track, start, −duration), or None where the events already stand in it."""
-    same = track[1:] == track[:-1]
-    sorted_already = np.all(
-        (track[1:] > track[:-1])
-        | (same & (start_ns[1:] > start_ns[:-1]))
-        | (same & (start_ns[1:] == start_ns[:-1]) & (duration_ns[1:] <= duration_ns[:-1]))
-    )
-    return None if sorted_already else np.lexsort((-duration_ns, start_ns, track))
 
 
 def _positions(order: Int64Array | None, count: int) -> Int32Array:

@@ -28,6 +28,27 @@ def nest(
     return depth, parent
 
 
+def nesting_order(track: Int32Array, start_ns: Int64Array, duration_ns: Int64Array) -> Int64Array | None:
+    """Returns the stable order by (track, start, −duration), int64, or None where the slices already stand in it."""
+    if _in_order(track, start_ns, duration_ns):
+        return None
+    low = int(start_ns.min())
+    time_bits = (int(start_ns.max()) - low).bit_length()
+    if int(track.min()) >= 0 and time_bits + int(track.max()).bit_length() <= 62:
+        # One sort of one key; a file's rows come in long ordered runs, which the stable sort uses.
+        key = (track.astype(np.int64) << time_bits) | (start_ns - low)
+        order: Int64Array = np.argsort(key, kind="stable")
+        if _in_order(track[order], start_ns[order], duration_ns[order]):
+            return order
+    return np.lexsort((-duration_ns, start_ns, track))
+
+
+def _in_order(track: Int32Array, start_ns: Int64Array, duration_ns: Int64Array) -> bool:
+    later = (track[1:] > track[:-1]) | ((track[1:] == track[:-1]) & (start_ns[1:] > start_ns[:-1]))
+    same = (track[1:] == track[:-1]) & (start_ns[1:] == start_ns[:-1])
+    return bool(np.all(later | (same & (duration_ns[1:] <= duration_ns[:-1]))))
+
+
 @numba.njit(cache=True)
 def _nest(track, start_ns, duration_ns, slack_ns, max_rows):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     count = len(start_ns)

@@ -26,9 +26,14 @@ class StringTable(Sequence[str]):
     @classmethod
     def from_strings(cls, strings: Iterable[str]) -> "StringTable":
         """Returns a table of ``strings`` in the given order; lone surrogates are kept."""
-        encoded = [text.encode("utf-8", "surrogatepass") for text in strings]
-        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-        np.cumsum([len(text) for text in encoded], out=offsets[1:])
+        texts = list(strings)
+        offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+        joined = "".join(texts)
+        if joined.isascii():
+            np.cumsum([*map(len, texts)], out=offsets[1:])
+            return cls(np.frombuffer(joined.encode("ascii"), dtype=np.uint8), offsets)
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        np.cumsum([*map(len, encoded)], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
 
     def __len__(self) -> int:
@@ -77,6 +82,7 @@ class StringInterner:
 
     def __init__(self, strings: Iterable[str] = ()) -> None:
         self._ids: dict[str, int] = {}
+        self._table: StringTable | None = None
         for text in strings:
             self.intern(text)
 
@@ -93,5 +99,7 @@ class StringInterner:
         return len(self._ids)
 
     def table(self) -> StringTable:
-        """Returns the strings so far as an immutable table."""
-        return StringTable.from_strings(self._ids)
+        """Returns the strings so far as an immutable table; the same one until another string is added."""
+        if self._table is None or len(self._table) != len(self._ids):
+            self._table = StringTable.from_strings(self._ids)
+        return self._table
