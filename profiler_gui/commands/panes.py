@@ -10,6 +10,7 @@ A pane is a plain ``QWidget`` made by a factory from a ``PaneContext``. It
 * gives every control an accessible name, and never takes the focus by itself,
 * copes with ``session.document`` and ``session.summary`` being None (nothing open; analyses still running),
 * imports pandas, numba and ``engine.analyses`` only inside functions that need them,
+* may give its dock another title, as with a number in it, by ``setWindowTitle`` on itself,
 * ends its ``LatestCall`` objects on ``context.closing``.
 
 Tables: put a ``profiler_gui.item_models`` model into a ``QTableView``; "Export Table" and "Copy" of the window find the

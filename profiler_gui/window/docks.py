@@ -1,5 +1,6 @@
 """The docks: where they stand at first, and how the layout is kept."""
 
+import zlib
 from collections.abc import Iterator
 
 from PySide6.QtCore import QByteArray, Qt
@@ -10,8 +11,6 @@ from profiler_gui.toolkit.settings import SettingsStore
 from profiler_gui.window.actions import Actions
 from profiler_gui.window.panes import PaneDock, PaneHost
 
-LAYOUT_VERSION = 1
-"""Raised when docks are added or renamed, so that an old layout is not applied to them."""
 BOTTOM_HEIGHT_PX = 260
 RIGHT_WIDTH_PX = 340
 _AREAS = {
@@ -35,6 +34,8 @@ class Docks:
     ) -> None:
         self._window = window
         self._docks = {factory.id: PaneDock(PaneHost(factory, context, actions), window) for factory in factories}
+        # A layout kept by a release with other docks is not applied to these.
+        self._layout_version = zlib.crc32(",".join(self._docks).encode()) & 0x7FFF_FFFF
         self._hidden: list[PaneDock] = []
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
@@ -69,8 +70,10 @@ class Docks:
         self._hidden = []
 
     def show(self, pane: str) -> None:
-        """Brings a dock to the front; KeyError where there is none of that id."""
-        dock = self._docks[pane]
+        """Brings a dock to the front; does nothing where there is none of that id."""
+        dock = self._docks.get(pane)
+        if dock is None:
+            return
         dock.show()
         dock.raise_()
         dock.allow_making()
@@ -93,10 +96,10 @@ class Docks:
 
     def save(self, settings: SettingsStore) -> None:
         """Keeps the layout."""
-        settings.save_state("docks", self._window.saveState(LAYOUT_VERSION))
+        settings.save_state("docks", self._window.saveState(self._layout_version))
 
     def restore(self, settings: SettingsStore) -> None:
         """Brings the kept layout back; without one everything stays as arranged."""
         state: QByteArray = settings.state("docks")
-        if not state.isEmpty() and not self._window.restoreState(state, LAYOUT_VERSION):
+        if not state.isEmpty() and not self._window.restoreState(state, self._layout_version):
             self.arrange()

@@ -235,7 +235,9 @@ class MainWindow(QMainWindow):
             (Qt.ToolBarArea.LeftToolBarArea, tr("Pages"), self.rail),
         ):
             self.addToolBar(area, FixedBar(name, widget))
-        self.setStatusBar(StatusBar(session, self.context.settings))
+        status = StatusBar(session, self.context.settings)
+        status.diagnostics_wanted.connect(lambda: self.show_pane("diagnostics"))
+        self.setStatusBar(status)
 
     def _fill_menus(self, settings: SettingsStore) -> None:
         menus = self.actions_of_commands.fill(self.menuBar())

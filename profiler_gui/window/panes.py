@@ -1,5 +1,6 @@
 """Panes that are made when they are first seen."""
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDockWidget, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext, PaneFactory
@@ -14,7 +15,12 @@ class PaneHost(QWidget):
         factory: Makes the pane.
         context: What the pane gets.
         actions: Receives the pane's widget for the keys of its commands; None for pages, whose keys work everywhere.
+
+    Signals:
+        titled: The pane has given itself a title (``setWindowTitle``), as with a number in it.
     """
+
+    titled = Signal(str)
 
     def __init__(self, factory: PaneFactory, context: PaneContext, actions: Actions | None) -> None:
         super().__init__()
@@ -31,6 +37,9 @@ class PaneHost(QWidget):
             self.pane = self.factory.create(self._context)
             self.setFocusProxy(self.pane)
             self._layout.addWidget(self.pane)
+            self.pane.windowTitleChanged.connect(self.titled)
+            if self.pane.windowTitle():
+                self.titled.emit(self.pane.windowTitle())
             if self._actions is not None:
                 self._actions.attach(self.factory.id, self.pane)
         return self.pane
@@ -47,6 +56,7 @@ class PaneDock(QDockWidget):
         self.host = host
         self._may_make = False
         self.setWidget(host)
+        host.titled.connect(self.setWindowTitle)
         self.visibilityChanged.connect(lambda _: self._make_if_seen())
 
     def allow_making(self) -> None:
