@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from engine.analyses.communication_names import is_communication_name
+from engine.analyses.communication_names import communication_names
 from engine.core.arrays import AnyArray, BoolArray, Int32Array, UInt8Array
 from engine.trace.intervals import Intervals, covered_ns, union
 from engine.trace.strings import ABSENT
@@ -61,7 +61,7 @@ _MEMORY_NAME = re.compile(r"^memcpy_async\b|^memset_async\b|^memcpy (?:dtod|dtoh
 def activities(trace: Trace) -> UInt8Array:
     """Returns the Activity of every event, uint8, shape (events,).
 
-    Decided once per distinct (track kind, category, name); only HCCL's transfers on device streams need the time:
+    Decided by track kind, category and name, each text once; only HCCL's transfers on device streams need the time:
     those inside a collective belong to it and are NONE, so nothing is counted twice.
     """
     events = trace.events
@@ -91,36 +91,43 @@ def activity_intervals(trace: Trace, kinds: UInt8Array, activity: Activity) -> I
 
 def _by_category_and_name(trace: Trace, rows: Int32Array) -> UInt8Array:
     """Returns uint8 verdicts for rows on device streams, shape of ``rows``."""
-    categories = trace.events.category[rows] + 1
-    present = np.flatnonzero(np.bincount(categories, minlength=1))
-    position = np.zeros(int(present[-1]) + 1, dtype=np.int64)
-    position[present] = np.arange(len(present))
-    width = len(trace.strings) + 1
-    keys = position[categories] * width + trace.events.name[rows] + 1
-    seen = np.zeros(len(present) * width, dtype=np.bool_)
-    seen[keys] = True
-    verdicts = np.zeros(len(seen), dtype=np.uint8)
-    # One Python step per distinct pair of strings, not per event.
-    for key in np.flatnonzero(seen).tolist():
-        category, name = int(present[key // width]) - 1, key % width - 1
-        verdicts[key] = _verdict(trace.strings.text(category), trace.strings.text(name))
-    decided: UInt8Array = verdicts[keys]
+    verdicts = np.full(len(rows), _UNDECIDED, dtype=np.uint8)
+    communicates = np.concatenate(([False], communication_names(trace.strings)))
+    category, name = trace.events.category[rows] + 1, trace.events.name[rows] + 1
+    # One turn per category a source uses: a dozen.
+    for category_id in np.flatnonzero(np.bincount(category)).tolist():
+        chosen = category == category_id
+        kind = trace.strings.text(category_id - 1).strip().casefold()
+        if kind in _MEMORY_CATEGORIES:
+            verdicts[chosen] = Activity.MEMORY
+        elif kind in _COMMUNICATION_CATEGORIES:
+            verdicts[chosen] = Activity.COMMUNICATION
+        elif kind in _COMPUTING_CATEGORIES:
+            by_name = np.where(communicates[name[chosen]], Activity.COMMUNICATION, Activity.COMPUTING)
+            verdicts[chosen] = by_name
+        else:
+            verdicts[chosen] = _by_name(trace, kind, name[chosen] - 1, communicates)
+    return verdicts
+
+
+def _by_name(trace: Trace, kind: str, name: Int32Array, communicates: BoolArray) -> UInt8Array:
+    """Returns verdicts for tasks of a category that leaves the decision to the name, shape of ``name``."""
+    distinct, inverse = np.unique(name, return_inverse=True)
+    # One turn per distinct name of such tasks: copies, waits, records, and kernels of tables without types.
+    verdicts = [_verdict(kind, trace.strings.text(item), bool(communicates[item + 1])) for item in distinct.tolist()]
+    decided: UInt8Array = np.array(verdicts, dtype=np.uint8)[inverse]
     return decided
 
 
-def _verdict(category: str, name: str) -> int:
-    """Returns the Activity (or _TRANSFER, _UNDECIDED) of a task on a device stream."""
-    kind, word = category.strip().casefold(), name.strip().casefold()
+def _verdict(kind: str, name: str, communicates: bool) -> int:
+    """Returns the Activity (or _TRANSFER, _UNDECIDED) of a task of a category that says little, on a device stream."""
+    word = name.strip().casefold()
     if _NOT_WORK.match(kind) or _NOT_WORK.match(word):
         return Activity.NONE
-    if kind in _MEMORY_CATEGORIES:
-        return Activity.MEMORY
-    if kind not in _COMPUTING_CATEGORIES and (_SYNCHRONIZATION.match(kind) or _SYNCHRONIZATION.match(word)):
+    if _SYNCHRONIZATION.match(kind) or _SYNCHRONIZATION.match(word):
         return Activity.SYNCHRONIZATION
-    if kind in _COMMUNICATION_CATEGORIES or is_communication_name(name):
+    if communicates:
         return Activity.COMMUNICATION
-    if kind in _COMPUTING_CATEGORIES:
-        return Activity.COMPUTING
     if kind in _HCCL_TRANSFERS:
         return _TRANSFER
     if _MEMORY_NAME.match(word):

@@ -5,6 +5,11 @@ HTA's ``^nccl.*Kernel`` misses lower-case names, RCCL, DeepEP and everything of 
 
 import re
 
+import numpy as np
+
+from engine.core.arrays import BoolArray
+from engine.trace.strings import StringTable
+
 _LIBRARIES = r"^hcom_|^hccl|\bnccl|\brccl|dpsk::ep\b|\bdeep_?ep(?:::|_)|cross_device_reduce"
 """HCCL, NCCL (``ncclKernel…`` and ``ncclDevKernel…``), RCCL, DeepEP, the custom all-reduce of serving engines."""
 
@@ -20,6 +25,12 @@ _MC2 = rf"{_FUSED_WITH_MATMUL}|{_EXPERT_EXCHANGE}"
 
 _COMMUNICATION = re.compile("|".join((_LIBRARIES, _HCCL_KERNELS, _MC2)), re.IGNORECASE)
 
+_NEEDLES = (
+    *(b"ccl", b"hcom_", b"dpsk::ep", b"deep", b"cross_device_reduce", b"aicpukernel", b"aivkernel"),
+    *(b"reduce", b"gather", b"scatter", b"all_to", b"allto", b"distribute"),
+)
+"""Every communication name holds one of these (lower case), so most names need no pattern at all."""
+
 _GENERATED = re.compile(r"^triton_", re.IGNORECASE)
 """Compiler-made kernels are named after the operators around them (``triton_poi_fused_all_gather_matmul_0``) and only
 compute."""
@@ -28,3 +39,24 @@ compute."""
 def is_communication_name(name: str) -> bool:
     """Returns whether a device task or operator of this name exchanges data with other ranks."""
     return _COMMUNICATION.search(name) is not None and _GENERATED.match(name) is None
+
+
+def communication_names(strings: StringTable) -> BoolArray:
+    """Returns which strings of a table are communication names, bool, shape (strings,).
+
+    A trace has up to some 100,000 distinct kernel names: the block of all of them is searched for the needles, and
+    only the strings that hold one are matched.
+    """
+    block = strings.data.tobytes().lower()
+    candidates: set[int] = set()
+    for needle in _NEEDLES:
+        position = block.find(needle)
+        # One turn per string that holds the needle: the search goes on behind that string.
+        while position >= 0:
+            index = int(np.searchsorted(strings.offsets, position, side="right")) - 1
+            candidates.add(index)
+            position = block.find(needle, int(strings.offsets[index + 1]))
+    answer = np.zeros(len(strings), dtype=np.bool_)
+    found = [index for index in candidates if is_communication_name(strings[index])]
+    answer[found] = True
+    return answer

@@ -66,9 +66,19 @@ class DeviceWork:
         )
 
 
-def device_work(trace: Trace) -> DeviceWork:
-    """Returns the unions of computing, communication and memory tasks of the whole trace."""
-    return _work(trace, activities(trace))
+def device_work(trace: Trace, kinds: UInt8Array | None = None) -> DeviceWork:
+    """Returns the unions of computing, communication and memory tasks of the whole trace.
+
+    Args:
+        trace: The trace.
+        kinds: ``activities(trace)`` where the caller has it already.
+    """
+    kinds = activities(trace) if kinds is None else kinds
+    return DeviceWork(
+        activity_intervals(trace, kinds, Activity.COMPUTING),
+        activity_intervals(trace, kinds, Activity.COMMUNICATION),
+        activity_intervals(trace, kinds, Activity.MEMORY),
+    )
 
 
 def device_totals(trace: Trace, window: TimeRange | None = None) -> DeviceTotals | None:
@@ -85,19 +95,11 @@ def device_totals(trace: Trace, window: TimeRange | None = None) -> DeviceTotals
     )
     if len(rows) == 0 or len(trace.events_of(TrackKind.DEVICE_STREAM)) == 0:
         return None
-    work = _work(trace, kinds)
+    work = device_work(trace, kinds)
     if window is None:
         first_ns = int(trace.events.start_ns[rows].min())
         return _totals(work, TimeRange(first_ns, int(trace.events.end_ns[rows].max())))
     return _totals(work.within(window), window)
-
-
-def _work(trace: Trace, kinds: UInt8Array) -> DeviceWork:
-    return DeviceWork(
-        activity_intervals(trace, kinds, Activity.COMPUTING),
-        activity_intervals(trace, kinds, Activity.COMMUNICATION),
-        activity_intervals(trace, kinds, Activity.MEMORY),
-    )
 
 
 def _totals(work: DeviceWork, span: TimeRange) -> DeviceTotals:

@@ -53,13 +53,15 @@ def operator_statistics(trace: Trace, window: TimeRange | None = None) -> tuple[
     np.maximum.at(max_ns, group, duration_ns)
     name = _most_frequent(group, trace.events.name[rows], len(count))
     whole_ns = int(total_ns.sum())
-    text = trace.strings.text
+    names = trace.strings.texts(name)
+    types = trace.strings.texts(type_of_group)
+    cores = trace.strings.texts(core_of_group)
     # One Python step per operator type, not per event.
     return tuple(
         OperatorStatistic(
-            name=text(int(name[index])),
-            type=text(int(type_of_group[index])),
-            core_type=text(int(core_of_group[index])),
+            name=names[index],
+            type=types[index],
+            core_type=cores[index],
             count=int(count[index]),
             total_ns=int(total_ns[index]),
             min_ns=int(min_ns[index]),
@@ -97,12 +99,12 @@ def _types(trace: Trace, rows: AnyArray) -> tuple[Int32Array, Int32Array]:
     return operator_type, core_type
 
 
-def _groups(operator_type: Int32Array, core_type: Int32Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+def _groups(operator_type: Int32Array, core_type: Int32Array) -> tuple[Int64Array, Int32Array, Int32Array]:
     """Returns each task's group, and type and core of each group: op_statistic.csv has a row per (type, core)."""
     width = int(core_type.max()) + 2
     keys = operator_type.astype(np.int64) * width + core_type + 1
     distinct, group = np.unique(keys, return_inverse=True)
-    return group, distinct // width, distinct % width - 1
+    return group, (distinct // width).astype(np.int32), (distinct % width - 1).astype(np.int32)
 
 
 def _sum_by(group: Int64Array, values: Int64Array, count: int) -> Int64Array:
@@ -112,12 +114,12 @@ def _sum_by(group: Int64Array, values: Int64Array, count: int) -> Int64Array:
     return sums
 
 
-def _most_frequent(group: Int64Array, name: Int32Array, count: int) -> Int64Array:
+def _most_frequent(group: Int64Array, name: Int32Array, count: int) -> Int32Array:
     """Returns the name each group holds most often (the lowest id of equally frequent ones)."""
     width = int(name.max()) + 1
     pairs, frequency = np.unique(group * width + name, return_counts=True)
     order = np.lexsort((-pairs, frequency))
-    chosen = np.zeros(count, dtype=np.int64)
+    chosen = np.zeros(count, dtype=np.int32)
     # Ascending frequency: the last write of each group is its most frequent name.
     chosen[pairs[order] // width] = pairs[order] % width
     return chosen

@@ -54,7 +54,7 @@ class SectionTotals:
 def section_totals(trace: Trace) -> tuple[SectionTotals, ...]:
     """Returns the sums of every step, in order; nothing where the trace has no device work."""
     kinds = activities(trace)
-    work = device_work(trace)
+    work = device_work(trace, kinds)
     working = join(work.computing, work.communication)
     if len(working) == 0:
         return ()

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.analyses.activity import Activity, activities
-from engine.analyses.communication_names import is_communication_name
+from engine.analyses.communication_names import communication_names, is_communication_name
+from engine.trace import StringTable
 from tests.support.trace_rows import Row, trace_from_rows
 from tests.support.trace_text import trace_from_text
 
@@ -14,49 +17,56 @@ def activity_of(row: Row, *others: Row) -> Activity:
     return Activity(int(activities(trace)[first]))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "hcom_allReduce__271_0_1",
-        "HcclAllreduce",
-        "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
-        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-        "ncclSymDevKernel_AllGather_ST(ncclSymDevArgs)",
-        "rcclGenericKernel<1, false>",
-        "allreduceAicpuKernel",
-        "hcom_reduceScatter_AivKernel",
-        "aclnnMatmulAllReduce_MatmulAllReduce_MatmulAllReduce",
-        "AllGatherMatmul",
-        "MatmulReduceScatter",
-        "AlltoAllAllGatherBatchMatMul",
-        "BatchMatMulReduceScatterAlltoAll",
-        "GroupedMatMulAllReduce",
-        "AlltoAllvGroupedMatMul",
-        "aclnnMoeDistributeDispatchV2_MoeDistributeDispatchV2_MoeDistributeDispatchV2",
-        "MoeDistributeCombine",
-        "void dpsk::ep::internode::dispatch<false, 4, false>(int4*, float*)",
-        "deep_ep::intranode::combine",
-        "void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(vllm::RankData*)",
-    ],
-)
+COMMUNICATION_NAMES = [
+    "hcom_allReduce__271_0_1",
+    "HcclAllreduce",
+    "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
+    "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "ncclSymDevKernel_AllGather_ST(ncclSymDevArgs)",
+    "rcclGenericKernel<1, false>",
+    "allreduceAicpuKernel",
+    "hcom_reduceScatter_AivKernel",
+    "aclnnMatmulAllReduce_MatmulAllReduce_MatmulAllReduce",
+    "AllGatherMatmul",
+    "MatmulReduceScatter",
+    "AlltoAllAllGatherBatchMatMul",
+    "BatchMatMulReduceScatterAlltoAll",
+    "GroupedMatMulAllReduce",
+    "AlltoAllvGroupedMatMul",
+    "aclnnMoeDistributeDispatchV2_MoeDistributeDispatchV2_MoeDistributeDispatchV2",
+    "MoeDistributeCombine",
+    "void dpsk::ep::internode::dispatch<false, 4, false>(int4*, float*)",
+    "deep_ep::intranode::combine",
+    "void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(vllm::RankData*)",
+]
+
+
+@pytest.mark.parametrize("name", COMMUNICATION_NAMES)
 def test_names_of_every_library_are_communication(name):
     assert is_communication_name(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "MatMulV3",
-        "aclnnReduceSum_ReduceSumOpAiCore_ReduceSum",
-        "void at::native::reduce_kernel<512, 1>",
-        "triton_poi_fused_all_gather_matmul_0",
-        "aclnnGatherV2_GatherV2",
-        "aclnnScatterElements",
-        "MemSet",
-    ],
-)
+OTHER_NAMES = [
+    "MatMulV3",
+    "aclnnReduceSum_ReduceSumOpAiCore_ReduceSum",
+    "void at::native::reduce_kernel<512, 1>",
+    "triton_poi_fused_all_gather_matmul_0",
+    "aclnnGatherV2_GatherV2",
+    "aclnnScatterElements",
+    "MemSet",
+]
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
 def test_names_that_only_look_alike_are_not_communication(name):
     assert not is_communication_name(name)
+
+
+@given(st.permutations([*COMMUNICATION_NAMES, *OTHER_NAMES, "", "µ", "hc", "om_x"]))
+def test_a_table_of_names_is_judged_like_each_name(names):
+    """``hc`` before ``om_x`` spells a needle across two strings."""
+    table = StringTable.from_strings(names)
+    assert communication_names(table).tolist() == [is_communication_name(name) for name in names]
 
 
 @pytest.mark.parametrize(
