@@ -119,7 +119,7 @@ class _Columns(Mapping[str, AnyArray]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def table(self, table_type: type[Table], name: str, **scalars: Any) -> Table:
+    def table(self, table_type: type[Table], name: str, /, **scalars: Any) -> Table:
         """Returns a table whose array columns are mapped and whose other fields are given."""
         arrays = {
             item.name: self[f"{name}.{item.name}"]
