@@ -1,5 +1,6 @@
 """Collectives of an Ascend capture: events on group tracks joined with what communication.json says of them."""
 
+import bisect
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -116,18 +117,20 @@ def _partners(events: CollectiveEvents, rows: CommunicationRows | None) -> Int64
     partner = np.full(len(events), ABSENT, dtype=np.int64)
     if rows is None:
         return partner
-    by_name: dict[int, list[int]] = {}
-    for index, name in enumerate(events.name.tolist()):
-        by_name.setdefault(name, []).append(index)
+    by_name: dict[int, list[tuple[int, int]]] = {}
+    for index, (name, start_ns) in enumerate(zip(events.name.tolist(), events.start_ns.tolist(), strict=True)):
+        by_name.setdefault(name, []).append((start_ns, index))
+    for calls in by_name.values():
+        calls.sort()
     # A Python loop: one turn per collective, not per event.
-    for row, name in enumerate(rows.name.tolist()):
-        candidates = [index for index in by_name.get(name, ()) if partner[index] == ABSENT]
-        if not candidates:
-            continue
-        nearest = min(candidates, key=lambda index: abs(int(events.start_ns[index]) - int(rows.start_ns[row])))
-        distance_ns = abs(int(events.start_ns[nearest]) - int(rows.start_ns[row]))
-        if distance_ns <= MAX_START_DIFFERENCE_NS or rows.start_ns[row] == ABSENT:
-            partner[nearest] = row
+    for row, (name, start_ns) in enumerate(zip(rows.name.tolist(), rows.start_ns.tolist(), strict=True)):
+        calls = by_name.get(name, [])
+        place = bisect.bisect_left(calls, (start_ns, 0))
+        near = [call for call in calls[max(place - 1, 0) : place + 2] if partner[call[1]] == ABSENT]
+        if near:
+            distance_ns, index = min((abs(moment_ns - start_ns), index) for moment_ns, index in near)
+            if distance_ns <= MAX_START_DIFFERENCE_NS or start_ns == ABSENT:
+                partner[index] = row
     return partner
 
 

@@ -55,16 +55,19 @@ def read_curves(
     keys, first = np.unique(series, return_index=True)
     for key in keys[np.argsort(first)]:
         rows = np.flatnonzero(series == key)
-        word, number = int(component[rows[0]]), int(device[rows[0]])
+        name, number = words.text(component[rows[0]]), int(device[rows[0]])
         rows = rows[np.argsort(columns["time"][rows], kind="stable")]
+        totals = {key: columns[key][rows] for key in ("allocated", "reserved", "active")}
+        if name.startswith("MindSpore"):
+            totals = {key: _mindspore_bytes(total) for key, total in totals.items()}
         curves.append(
             MemoryCurve(
-                component=words[word],
+                component=name,
                 device=number,
                 time_ns=columns["time"][rows],
-                allocated_bytes=columns["allocated"][rows],
-                reserved_bytes=columns["reserved"][rows],
-                active_bytes=columns["active"][rows],
+                allocated_bytes=totals["allocated"],
+                reserved_bytes=totals["reserved"],
+                active_bytes=totals["active"],
             )
         )
     return curves
@@ -132,6 +135,11 @@ def _read_all(
 
 def _joined(tables: list[TableColumns], key: str) -> Int64Array:
     return np.concatenate([table.decimal(key) for table in tables])
+
+
+def _mindspore_bytes(total: Int64Array) -> Int64Array:
+    """Returns the bytes of MindSpore's own allocator, whose MB are KiB ÷ 1000 and were read as MiB."""
+    return np.where(total == ABSENT, ABSENT, np.rint(total * (1000 / 1024)).astype(np.int64))
 
 
 def _devices(table: TableColumns, strings: StringInterner) -> Int32Array:

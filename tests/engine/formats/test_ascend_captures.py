@@ -13,8 +13,12 @@ import pytest
 
 from engine.core.errors import UnsupportedTraceVersionError
 from engine.formats.ascend_text import AscendTextReader
+from engine.formats.opening import open_job
 from engine.formats.reader import ReadContext
+from engine.formats.readers import built_in_readers
 from engine.trace import Trace, TrackKind
+from engine.trace.intervals import union
+from engine.trace.storage import load_trace, save_trace
 
 CNN = [f"level{level}/rank{rank}_ascend_pt" for level in range(3) for rank in range(2)]
 QWEN_TABLES = ["rank_0_ascend_pt", "rank_2_ascend_pt"]
@@ -99,6 +103,35 @@ def test_every_kernel_row_describes_one_event_of_its_name_and_time(name: str, ca
         assert abs(start_ns - ns(trace.arguments(event)["Start Time(us)"].strip())) <= 1
     on_streams = np.isin(trace.kernels.event, trace.events_of(TrackKind.DEVICE_STREAM))
     assert np.count_nonzero(on_streams) == 187
+
+
+@pytest.mark.parametrize("name", CNN)
+def test_described_kernels_cover_what_the_profiler_calls_computing(name: str, captures: Path) -> None:
+    trace, _ = cnn(captures, name)
+    kernels = trace.kernels.event[np.isin(trace.kernels.event, trace.events_of(TrackKind.DEVICE_STREAM))]
+    ours = union(trace.events.start_ns[kernels], trace.events.end_ns[kernels])
+    (lane,) = (index for index, track in enumerate(trace.tracks) if track.name == "Computing")
+    theirs = trace.events.duration_ns[trace.track_slices[lane]]
+    # The profiler rounds each of the 187 sections to whole ns on its own.
+    assert abs(ours.total_ns - int(theirs.sum())) <= 200
+
+
+@pytest.mark.parametrize("name", CNN)
+def test_a_stored_trace_is_the_same(name: str, captures: Path, tmp_path: Path) -> None:
+    trace, _ = cnn(captures, name)
+    save_trace(trace, tmp_path / "stored")
+    again = load_trace(tmp_path / "stored")
+    assert np.array_equal(again.events.start_ns, trace.events.start_ns)
+    decoder = AscendTextReader().argument_decoder(again.source)
+    assert decoder is not None
+    for offset in trace.events.args_offset[:: len(trace.events) // 20].tolist():
+        assert trace.argument_decoder is not None
+        assert decoder(offset) == trace.argument_decoder(offset)
+
+
+def test_each_rank_is_opened_once(captures: Path) -> None:
+    job = open_job([captures / "ascend" / "910b-cnn-ddp2-text" / "level2"], built_in_readers())
+    assert [(entry.rank, entry.trace.source.format) for entry in job.ranks] == [(0, "ascend-text"), (1, "ascend-text")]
 
 
 @pytest.mark.parametrize("name", CNN)

@@ -55,6 +55,14 @@ def test_a_table_of_2023_has_neither_active_totals_nor_streams(tmp_path: Path) -
     assert trace.memory.curves[0].active_bytes.tolist() == [-1]
 
 
+def test_the_megabytes_of_mindspore_are_a_thousand_kib(tmp_path: Path) -> None:
+    trace = read(tmp_path, memory_record=[RECORD, f"MindSpore,{us(0)},2.048,4.096,,,NPU:0", f"GE,{us(0)},1,1,,,NPU:0"])
+    mindspore, graph_engine = trace.memory.curves
+    assert mindspore.reserved_bytes.tolist() == [4_194_304]
+    assert mindspore.active_bytes.tolist() == [-1]
+    assert graph_engine.reserved_bytes.tolist() == [1 << 20]
+
+
 def test_blocks_keep_three_times_and_exact_sizes(tmp_path: Path) -> None:
     rows = [BLOCKS, block("aten::mm", "32.5", us(9)), block("aten::add", "0.5", us(0), us(7.25), us(7))]
     table = read(tmp_path, operator_memory=rows).memory.allocations
