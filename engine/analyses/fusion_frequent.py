@@ -49,7 +49,7 @@ def frequent_candidates(
 def _candidate(
     trace: Trace, sequence: KernelSequence, measures: Measures, first: Int64Array, names: list[str]
 ) -> FusionCandidate:
-    found = ranges(sequence, first, first + len(names))
+    found = ranges(sequence, measures, first, first + len(names))
     members = members_of(sequence, found)
     occurrences = occurrences_of(sequence, found, members)
     use = pipe_use(trace, [event for place in occurrences for event in place.events])

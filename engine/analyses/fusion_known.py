@@ -25,7 +25,7 @@ def known_candidate(
 ) -> FusionCandidate | None:
     """Returns the candidate of a catalogue pattern, None where its context rules every occurrence out."""
     whole = pattern.estimate is Estimate.ATTENTION
-    found = ranges(sequence, matches.first, matches.end, with_matrix=whole)
+    found = ranges(sequence, measures, matches.first, matches.end, with_matrix=whole)
     allowed = _context(sequence, pattern, found)
     if pattern.estimate is Estimate.REDUNDANT and not np.any(allowed):
         return None

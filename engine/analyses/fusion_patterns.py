@@ -134,7 +134,7 @@ PATTERNS: tuple[FusionPattern, ...] = (
     FusionPattern(
         "gelu",
         "GELU written out",
-        "torch_npu.fast_gelu",
+        "torch.nn.functional.gelu",
         "torch.nn.functional.gelu",
         (
             "mul?pow=(mul|add){2,3}tanh=add=mul=mul?",
@@ -179,11 +179,20 @@ PATTERNS: tuple[FusionPattern, ...] = (
         "torch.optim.AdamW(fused=True)",
         (
             "(adamw(sub|add|fill)?){7,}adamw",
-            "((mul|add){0,2}(addcmul|mul add|mul)mul?addcmul sqrt(div|mul)?(add|div)?(addcmul|mul|add)){8,}",
+            "((mul|add){0,1}(addcmul|mul add)mul addcmul sqrt div{0,1}add addcmul){6,}",
         ),
         estimate=Estimate.BATCH,
         call_words=("adamw", "sqrt"),
         caveat="the fused optimizer merges parameters into one block of memory",
+    ),
+    FusionPattern(
+        "adagrad",
+        "Adagrad update, tensor by tensor",
+        "torch.optim.Adagrad(foreach=True)",
+        "torch.optim.Adagrad(foreach=True)",
+        ("(addcmul sqrt add addcmul){6,}",),
+        estimate=Estimate.BATCH,
+        call_words=("sqrt",),
     ),
     FusionPattern(
         "sgd",
@@ -208,7 +217,7 @@ PATTERNS: tuple[FusionPattern, ...] = (
     FusionPattern(
         "gradient_accumulation",
         "FP32 += BF16 gradient addition after the matrix product",
-        "MindSpeed npu_matmul_add_fp32 (remove --no-gradient-accumulation-fusion)",
+        "MindSpeed npu_matmul_add (remove --no-gradient-accumulation-fusion)",
         "",
         ("accumulate!",),
         estimate=Estimate.EPILOGUE,

@@ -19,8 +19,9 @@ where the capture has PMU columns, ``t`` is never below the share of the time th
 
 While the device waits for the host (``idle ≥ busy``), a shorter kernel only waits longer: the fused kernel costs at
 least one launch interval, measured as the time between starts of tasks the device waited for (quartiles). Otherwise
-the waits between the kernels vanish too, except in the worst case. A saving is never negative and never more than
-``busy + idle``.
+the waits between the kernels vanish too, except in the worst case. Of a wait beyond Tukey's upper fence of all waits of
+the capture (third quartile + 1.5 × interquartile range) only that much vanishes: the rest is a synchronisation or a
+compilation, not a launch. A saving is never negative and never more than ``busy + idle``.
 """
 
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class Measures:
 
     Attributes:
         fixed_ns: Duration of a kernel that does next to nothing.
+        longest_wait_ns: Tukey's upper fence of the device's waits before a kernel: a longer one is no launch but
+            something else (a synchronisation, a compilation, another step), which no fusion removes.
         launch_ns: Quartiles of the host's time per launch where the device waits for it; None where it never does.
         bandwidth_in_cache: Bytes per ns of streaming kernels that fit in L2, 90th percentile; None without shapes.
         bandwidth_beyond_cache: The same for larger ones.
@@ -50,6 +53,7 @@ class Measures:
     """
 
     fixed_ns: float
+    longest_wait_ns: int
     launch_ns: tuple[float, float, float] | None
     bandwidth_in_cache: float | None
     bandwidth_beyond_cache: float | None
@@ -69,6 +73,7 @@ def measure(sequence: KernelSequence, cache: CacheSize | None) -> Measures:
     waited = np.flatnonzero(sequence.idle_before_ns > _WAITED_NS)
     intervals = sequence.start_ns[waited] - sequence.start_ns[np.maximum(waited - 1, 0)]
     quartiles = np.percentile(intervals, (25, 50, 75)) if len(intervals) else None
+    waits = sequence.idle_before_ns[waited]
     limit = cache.bytes if cache is not None else LARGEST_KNOWN_BYTES
     traffic = sequence.traffic_bytes
     # Kernels of a few µs mostly measure their fixed cost, not the memory.
@@ -76,11 +81,20 @@ def measure(sequence: KernelSequence, cache: CacheSize | None) -> Measures:
     rate = traffic / np.maximum(duration, 1.0)
     return Measures(
         fixed_ns=fixed_ns,
+        longest_wait_ns=_upper_fence(waits),
         launch_ns=None if quartiles is None else (float(quartiles[0]), float(quartiles[1]), float(quartiles[2])),
         bandwidth_in_cache=_upper(rate[long_enough & (traffic <= limit)]),
         bandwidth_beyond_cache=_upper(rate[long_enough & (traffic > limit)]),
         cache=cache,
     )
+
+
+def _upper_fence(waits: Int64Array) -> int:
+    """Returns third quartile + 1.5 × interquartile range (Tukey, Exploratory Data Analysis, 1977); 0 without waits."""
+    if len(waits) == 0:
+        return 0
+    lower, upper = np.percentile(waits, (25, 75))
+    return int(upper + 1.5 * (upper - lower))
 
 
 def _upper(rates: Float64Array) -> float | None:
@@ -96,6 +110,7 @@ class Ranges:
         end: int64 index after the last.
         busy_ns: int64.
         idle_ns: int64, the device's waits between the kernels.
+        removable_ns: int64, the same with each wait cut to what a launch takes at most.
         longest_ns: int64.
         matrix_ns: int64, part of busy in matrix products.
         launches: int64.
@@ -111,6 +126,7 @@ class Ranges:
     end: Int64Array
     busy_ns: Int64Array
     idle_ns: Int64Array
+    removable_ns: Int64Array
     longest_ns: Int64Array
     matrix_ns: Int64Array
     launches: Int64Array
@@ -125,11 +141,14 @@ class Ranges:
         return len(self.first)
 
 
-def ranges(sequence: KernelSequence, first: Int64Array, end: Int64Array, *, with_matrix: bool = True) -> Ranges:
+def ranges(
+    sequence: KernelSequence, measures: Measures, first: Int64Array, end: Int64Array, *, with_matrix: bool = True
+) -> Ranges:
     """Returns the sums over the non-empty ranges ``[first, end)`` of the sequence.
 
     Args:
         sequence: The kernels.
+        measures: The capture's own measures.
         first: int64, shape (occurrences,).
         end: int64, shape (occurrences,).
         with_matrix: Whether matrix products inside a range belong to the occurrence.
@@ -142,6 +161,7 @@ def ranges(sequence: KernelSequence, first: Int64Array, end: Int64Array, *, with
     matrix = np.isin(sequence.word, [index for index, word in enumerate(sequence.words) if word in MATRIX_WORDS])
     left_out = matrix[member] & (not with_matrix)
     duration = np.where(left_out, 0, sequence.duration_ns[member])
+    idle = np.where(is_first, 0, sequence.idle_before_ns[member])
     traffic = sequence.traffic_bytes[member]
     output = np.maximum(sequence.output_bytes[member], 0)
     busy = np.add.reduceat(duration, offsets)
@@ -159,7 +179,8 @@ def ranges(sequence: KernelSequence, first: Int64Array, end: Int64Array, *, with
         first=first,
         end=end,
         busy_ns=busy,
-        idle_ns=np.add.reduceat(np.where(is_first, 0, sequence.idle_before_ns[member]), offsets),
+        idle_ns=np.add.reduceat(idle, offsets),
+        removable_ns=np.add.reduceat(np.minimum(idle, measures.longest_wait_ns), offsets),
         longest_ns=np.maximum.reduceat(duration, offsets),
         matrix_ns=np.add.reduceat(np.where(matrix[member], duration, 0), offsets),
         launches=lengths - np.add.reduceat(left_out.astype(np.int64), offsets),
@@ -207,7 +228,7 @@ def savings(
     worst = np.minimum(worst, busy)
     expected = np.minimum(expected, worst)
     best = np.minimum(best, expected)
-    idle = found.idle_ns.astype(np.float64)
+    idle = found.removable_ns.astype(np.float64)
     host_bound = (idle > 0) & (idle >= busy)
     quick, usual, slow = measures.launch_ns or (0.0, 0.0, 0.0)
     whole = busy + idle

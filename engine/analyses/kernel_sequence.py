@@ -47,7 +47,7 @@ class KernelSequence:
         idle_before_ns: int64, time since the previous task of the same stream in which the device did nothing at all.
         word: int32 index into ``words``.
         words: Vocabulary.
-        type: int32 string id: operator type where the capture has one, else the kernel's name.
+        type: int32 string id: operator type (Ascend) or framework operator (GPU), else the kernel's name.
         main_elements: int64, elements of the largest tensor.
         input_bytes: int64, all inputs of a streaming kernel.
         main_input_bytes: int64, the largest input.
@@ -216,4 +216,5 @@ def _describe_gpu(trace: Trace, rows: Int32Array) -> _Description:
     continues[1:] = (operator[1:] == operator[:-1]) & (operator[1:] >= 0) & (track[1:] == track[:-1])
     word_of_task = np.where(continues, np.int32(0), word_of_task)
     sizes = np.full((len(rows), 4), ABSENT, dtype=np.int64)
-    return _Description(word_of_task, tuple(vocabulary), names, sizes, framework[inverse])
+    types = np.where(continues | (operator_name < 0), names, operator_name)
+    return _Description(word_of_task, tuple(vocabulary), types, sizes, framework[inverse])
