@@ -179,11 +179,14 @@ class StackedBars(QWidget):
         self.update()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Qt: activates a part."""
+        """Qt: the part under the pointer is the one a release activates."""
+        self._at = self._part_at(event.position().toPoint())
+        self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Qt: activates the part that was pressed, if the pointer is still on it."""
         place = self._part_at(event.position().toPoint())
-        if place is not None and event.button() is Qt.MouseButton.LeftButton:
-            self._at = place
-            self.update()
+        if place is not None and place == self._at and event.button() is Qt.MouseButton.LeftButton:
             self.activated.emit(place[0], self._bars[place[0]].parts[place[1]].id)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

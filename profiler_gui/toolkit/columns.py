@@ -181,11 +181,14 @@ class StackedColumns(QWidget):
         self.update()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Qt: activates a column."""
+        """Qt: the column under the pointer is the one a release activates."""
+        self._at = self._bar_at(event.position().toPoint())
+        self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Qt: activates the column that was pressed, if the pointer is still on it."""
         place = self._bar_at(event.position().toPoint())
-        if place is not None and event.button() is Qt.MouseButton.LeftButton:
-            self._at = place
-            self.update()
+        if place is not None and place == self._at and event.button() is Qt.MouseButton.LeftButton:
             self.activated.emit(*place)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

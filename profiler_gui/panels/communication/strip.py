@@ -42,6 +42,7 @@ class RankStrip(QWidget):
         self._lanes: tuple[Lane, ...] = ()
         self._joined: JobCommunication | None = None
         self._selected: tuple[int, int] | None = None
+        self._pressed: tuple[int, int] | None = None
         self._images: dict[tuple[object, ...], QImage] = {}
         self.setAccessibleName(tr("Communication of every rank over time"))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -169,9 +170,13 @@ class RankStrip(QWidget):
         self._session.report_cursor(None)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Qt: chooses a collective."""
+        """Qt: the collective under the pointer is the one a release chooses."""
+        self._pressed = self._collective_at(event.position())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Qt: chooses the collective that was pressed, if the pointer is still on it."""
         found = self._collective_at(event.position())
-        if found is not None and event.button() is Qt.MouseButton.LeftButton:
+        if found is not None and found == self._pressed and event.button() is Qt.MouseButton.LeftButton:
             self.chosen.emit(*found)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
