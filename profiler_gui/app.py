@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,6 +28,7 @@ from profiler_gui.toolkit.translations import install_language
 from profiler_gui.window.main_window import MainWindow
 
 logger = logging.getLogger(__name__)
+_PAGES_SEEN_FIRST = ("profiler_gui.panels.overview.page", "profiler_gui.timeline.view")
 _LEVELS = {
     QtMsgType.QtDebugMsg: logging.DEBUG,
     QtMsgType.QtInfoMsg: logging.INFO,
@@ -141,7 +143,14 @@ def _after_first_paint(window: MainWindow, paths: tuple[Path, ...]) -> None:
         session.open(paths)
     else:
         session.prepare_worker()
-    threading.Thread(target=prepare_imports, name="cannscope-imports", daemon=True).start()
+    threading.Thread(target=_import_ahead, name="cannscope-imports", daemon=True).start()
+
+
+def _import_ahead() -> None:
+    """Imports what the first pages need, so that showing a capture does not wait for it."""
+    prepare_imports()
+    for module in _PAGES_SEEN_FIRST:
+        import_module(module)
 
 
 def _crash_reporter(window: MainWindow) -> Callable[..., None]:
