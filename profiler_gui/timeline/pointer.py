@@ -180,13 +180,16 @@ class TimelinePointer(QObject):
         else:
             self._tip_timer.start()
 
-    def _show_tip(self) -> None:
+    def tip(self) -> str:
+        """Returns what the tooltip says of what is under the pointer; "" for nothing."""
         trace = self._session.trace
         hit = self._canvas.places.hit(self._pointer)
         if trace is None or hit is None:
-            return
-        time_ns = self._canvas.places.scale.time_ns(self._pointer.x())
-        text = tip_of(trace, self._state, hit, time_ns)
+            return ""
+        return tip_of(trace, self._state, hit, self._canvas.places.scale.time_ns(self._pointer.x()))
+
+    def _show_tip(self) -> None:
+        text = self.tip()
         if text:
             below = self._canvas.mapToGlobal(self._pointer.toPoint()) + QPoint(12, 12)
             QToolTip.showText(below, text, self._canvas)

@@ -25,7 +25,7 @@ def brute_force(times: list[int], values: list[float], start_ns: int, end_ns: in
 
 @given(samples, st.integers(-50, 400), st.sampled_from([8, 16, 64, 512]))
 def test_columns_hold_the_extremes_of_their_samples(pairs, start_ns, span_ns):
-    pairs = sorted({time: value for time, value in pairs}.items())
+    pairs = sorted(dict(pairs).items())
     times, values = [time for time, _ in pairs], [float(value) for _, value in pairs]
     steps = make_steps(np.array(times, dtype=np.int64), np.array(values, dtype=np.float64))
     # The width divides the span, so that the borders of columns are exact.
