@@ -21,7 +21,7 @@ from engine.core.arrays import Int64Array
 from engine.core.errors import TraceReadError
 from engine.formats.ascend_communication import read_operator
 from engine.formats.ascend_layout import COMMUNICATION, KERNEL_DETAILS, TRACE_VIEW
-from engine.formats.csv_table import read_row, row_offsets
+from engine.formats.csv_rows import read_row, row_offsets
 from engine.formats.trace_events import decode_event
 from engine.trace.strings import ABSENT
 

@@ -29,10 +29,10 @@ def read_recorded(
             columns, numeric = number_titles(path, log, context)
             wanted = [
                 Column(title, CellKind.FLOAT if title in numeric else CellKind.TEXT, {title: 1})
-                for title in dict.fromkeys(columns)
+                for title in dict.fromkeys(filter(None, columns))
             ]
             tables.append((read_columns(path, wanted, strings, log, context), numeric))
-            titles = titles or columns
+            titles = titles or tuple(dict.fromkeys(filter(None, columns)))
         except (TraceReadError, OSError) as error:
             log.add("unreadable-file", Severity.ERROR, str(error), position=SourcePosition(path))
     if not tables:

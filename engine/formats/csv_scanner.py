@@ -25,12 +25,13 @@ _WORDS = tuple(int.from_bytes(word, "big") for word in (b"n/a", b"na", b"nan", b
 
 
 @numba.njit(cache=True)
-def scan_rows(data, position, column_count, slot, starts, ends, flags, row_starts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan_rows(data, position, stop, column_count, slot, starts, ends, flags, row_starts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Finds the cells of the next rows.
 
     Args:
         data: uint8, the whole file.
         position: Where the first row starts.
+        stop: No row is begun at or after this byte, so that a call ends soon in a file without rows too.
         column_count: Cells a row must have.
         slot: int64, shape (columns,): where the spans of a column go, −1 for columns nobody wants.
         starts: int64, shape (rows, slots), filled: first byte of each cell.
@@ -41,43 +42,54 @@ def scan_rows(data, position, column_count, slot, starts, ends, flags, row_start
     Returns:
         ``(rows, next position, broken rows, position of the first broken row or −1)``.
     """
-    size = len(data)
     rows = broken = 0
     first_broken = -1
-    while position < size and rows < len(row_starts):
+    while position < stop and rows < len(row_starts):
         row_start = position
-        column = 0
-        complete = True
-        blank = True
-        while True:
-            start, end, position, flag = next_cell(data, position, row_start)
-            if flag < 0:
-                complete = False
-                break
-            blank = blank and end == start
-            if column < column_count and slot[column] >= 0:
-                starts[rows, slot[column]] = start
-                ends[rows, slot[column]] = end
-                flags[rows, slot[column]] = flag
-            column += 1
-            if position >= size:
-                break
-            position += 1
-            if data[position - 1] == _NEWLINE:
-                break
-        if not complete:
-            position = row_start
-            while position < size and data[position] != _NEWLINE:
-                position += 1
-            position += 1
-        if complete and column == column_count and not (blank and column == 1):
+        line_end = row_start
+        while line_end < len(data) and data[line_end] != _NEWLINE:
+            line_end += 1
+        if _is_blank(data, row_start, line_end):
+            position = line_end + 1
+            continue
+        columns, position = _scan_row(data, row_start, slot, starts[rows], ends[rows], flags[rows])
+        if columns == column_count:
             row_starts[rows] = row_start
             rows += 1
-        elif not (complete and blank and column == 1):
+        else:
+            # A stray quote may have swallowed good rows: they are looked for from the next line on.
+            position = line_end + 1
             broken += 1
             if first_broken < 0:
                 first_broken = row_start
     return rows, position, broken, first_broken
+
+
+@numba.njit(cache=True)
+def _scan_row(data, position, slot, starts, ends, flags):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Returns ``(cells, position of the next row)``; −1 cells where a quote is never closed."""
+    row_start = position
+    column = 0
+    while True:
+        start, end, position, flag = next_cell(data, position, row_start)
+        if flag < 0:
+            return -1, position
+        if column < len(slot) and slot[column] >= 0:
+            starts[slot[column]] = start
+            ends[slot[column]] = end
+            flags[slot[column]] = flag
+        column += 1
+        if position >= len(data):
+            return column, position
+        position += 1
+        if data[position - 1] == _NEWLINE:
+            return column, position
+
+
+@numba.njit(cache=True)
+def _is_blank(data, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    start, end = _strip(data, start, end)
+    return start == end
 
 
 @numba.njit(cache=True)
@@ -88,6 +100,7 @@ def next_cell(data, position, row_start):  # type: ignore[no-untyped-def]  # noq
     flag = 0
     if position < size and data[position] == _QUOTE:
         position += 1
+        lines = 0
         while True:
             if position >= size or position - row_start > MAX_ROW_BYTES:
                 return start, start, position, -1
@@ -96,6 +109,7 @@ def next_cell(data, position, row_start):  # type: ignore[no-untyped-def]  # noq
                     break
                 flag = DOUBLED_QUOTES
                 position += 1
+            lines += data[position] == _NEWLINE
             position += 1
         closing = position
         position += 1
@@ -105,6 +119,9 @@ def next_cell(data, position, row_start):  # type: ignore[no-untyped-def]  # noq
         rest, rest_end = _strip(data, after, position)
         if rest == rest_end:
             return start + 1, closing, position, flag
+        if lines > 0:
+            # Text after a quote that closes on another line: the opening one was a stray.
+            return start, start, position, -1
         # Text after the closing quote: the quotes belong to the cell and it is taken as it stands.
         flag = 0
     else:

@@ -4,26 +4,24 @@ Column sets differ between profiler versions, so columns are asked for by any of
 from decimal text to int64 (µs since the epoch with three decimals exceed float64).
 """
 
-import mmap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 import numpy as np
 
-from engine.core.arrays import AnyArray, Float64Array, Int32Array, Int64Array, UInt8Array
+from engine.core.arrays import AnyArray, Float64Array, Int32Array, Int64Array
 from engine.core.errors import SourcePosition, TraceSyntaxError
 from engine.formats import csv_scanner
+from engine.formats.csv_rows import Block, blocks, file_bytes, read_titles
 from engine.formats.csv_scanner import MISSING
 from engine.formats.reader import ReadContext
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import ABSENT, StringInterner
 
-ROWS_PER_BLOCK = 16_384
 _FLOAT64_DIGITS = 17
 """Every float64 can be written with 17 digits; text with more of them (epoch µs with decimals) is more exact."""
-_BOM = b"\xef\xbb\xbf"
 
 
 class CellKind(Enum):
@@ -90,45 +88,6 @@ class TableColumns:
         return np.where(known == MISSING, missing, known)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Cells of some rows: spans of shape (rows, wanted columns)."""
-
-    data: UInt8Array
-    starts: Int64Array
-    ends: Int64Array
-    flags: UInt8Array
-    row_starts: Int64Array
-
-    def text(self, row: int, slot: int) -> str:
-        """Returns the text of one cell."""
-        cell = self.data[self.starts[row, slot] : self.ends[row, slot]].tobytes().decode("utf-8", "replace")
-        return cell.replace('""', '"') if self.flags[row, slot] & csv_scanner.DOUBLED_QUOTES else cell
-
-
-def file_bytes(path: Path) -> UInt8Array:
-    """Returns the file memory-mapped, uint8; empty for an empty file. Raises OSError."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            return np.empty(0, dtype=np.uint8)
-        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
-
-
-def read_titles(data: UInt8Array) -> tuple[tuple[str, ...], int]:
-    """Returns the titles in the first line and where the first row starts; no titles for an empty file."""
-    start = len(_BOM) if data[: len(_BOM)].tobytes() == _BOM else 0
-    line_end = data[start : start + csv_scanner.MAX_ROW_BYTES].tobytes().partition(b"\n")[0]
-    titles: list[str] = []
-    position = start
-    while position < start + len(line_end):
-        begin, end, position, flag = csv_scanner.next_cell(data, position, position)
-        if flag < 0:
-            break
-        titles.append(data[begin:end].tobytes().decode("utf-8", "replace").strip())
-        position += 1
-    return tuple(titles), min(start + len(line_end) + 1, len(data))
-
-
 def read_columns(
     path: Path, wanted: Sequence[Column], strings: StringInterner, log: DiagnosticLog, context: ReadContext
 ) -> TableColumns:
@@ -147,7 +106,7 @@ def read_columns(
     parts: list[dict[str, AnyArray]] = []
     rows: list[Int64Array] = []
     complete_rows = 0
-    for block in _blocks(path, data, first_row, titles, [index for _, index, _ in chosen], log, context):
+    for block in blocks(path, data, first_row, titles, [index for _, index, _ in chosen], log, context):
         converted = {
             column.key: _convert(block, slot, column, scale, strings, log, path)
             for slot, (column, _, scale) in enumerate(chosen)
@@ -178,7 +137,7 @@ def number_titles(path: Path, log: DiagnosticLog, context: ReadContext) -> tuple
     if not titles:
         raise TraceSyntaxError("the table is empty (no title line)", SourcePosition(path))
     numeric = set(range(len(titles)))
-    for block in _blocks(path, data, first_row, titles, list(range(len(titles))), DiagnosticLog(), context):
+    for block in blocks(path, data, first_row, titles, list(range(len(titles))), DiagnosticLog(), context):
         for index in sorted(numeric):
             _, hard, most_digits = _easy_floats(block, index)
             # The first text decides, so a column of text costs one conversion.
@@ -186,29 +145,6 @@ def number_titles(path: Path, log: DiagnosticLog, context: ReadContext) -> tuple
             if is_text or most_digits > _FLOAT64_DIGITS:
                 numeric.discard(index)
     return titles, frozenset(titles[index] for index in numeric)
-
-
-def row_offsets(path: Path) -> Int64Array:
-    """Returns where each complete row of the file starts (bytes), so that a row can be read alone."""
-    data = file_bytes(path)
-    titles, first_row = read_titles(data)
-    log = DiagnosticLog()
-    blocks = _blocks(path, data, first_row, titles, [], log, ReadContext())
-    return np.concatenate([*[block.row_starts for block in blocks], np.empty(0, dtype=np.int64)])
-
-
-def read_row(path: Path, offset: int) -> dict[str, str]:
-    """Returns title → text of the one row that starts at ``offset``; empty cells are left out."""
-    data = file_bytes(path)
-    titles, _ = read_titles(data)
-    spans = np.zeros((1, len(titles)), dtype=np.int64), np.zeros((1, len(titles)), dtype=np.int64)
-    flags = np.zeros((1, len(titles)), dtype=np.uint8)
-    slots = np.arange(len(titles), dtype=np.int64)
-    row_starts = np.zeros(1, dtype=np.int64)
-    count = csv_scanner.scan_rows(data, offset, len(titles), slots, *spans, flags, row_starts)[0]
-    block = _Block(data, *spans, flags, row_starts)
-    cells = {title: block.text(0, slot) for slot, title in enumerate(titles)} if count else {}
-    return {title: text for title, text in cells.items() if text}
 
 
 def _choose(titles: tuple[str, ...], wanted: Sequence[Column], path: Path) -> list[tuple[Column, int, int]]:
@@ -229,43 +165,8 @@ def _choose(titles: tuple[str, ...], wanted: Sequence[Column], path: Path) -> li
     return chosen
 
 
-def _blocks(
-    path: Path,
-    data: UInt8Array,
-    position: int,
-    titles: tuple[str, ...],
-    indices: list[int],
-    log: DiagnosticLog,
-    context: ReadContext,
-) -> Iterator[_Block]:
-    """Yields the rows of the file some thousand at a time; counts those that are no rows."""
-    slot = np.full(max(len(titles), 1), -1, dtype=np.int64)
-    shared: dict[int, int] = {}
-    for place, index in enumerate(indices):
-        slot[index] = shared.setdefault(index, place)
-    while position < len(data):
-        context.cancel.check()
-        context.progress(position / len(data), f"reading {path.name}")
-        shape = (ROWS_PER_BLOCK, max(len(indices), 1))
-        starts, ends = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-        flags, row_starts = np.zeros(shape, dtype=np.uint8), np.zeros(ROWS_PER_BLOCK, dtype=np.int64)
-        count, position, broken, first = csv_scanner.scan_rows(
-            data, position, len(titles), slot, starts, ends, flags, row_starts
-        )
-        log.add(
-            "broken-table-row",
-            Severity.DATA_LOSS,
-            "rows of a table have another number of cells than its titles and were left out",
-            count=broken,
-            position=SourcePosition(path, byte=first),
-        )
-        source = [shared[index] for index in indices]
-        wanted = (slice(count), source)
-        yield _Block(data, starts[wanted], ends[wanted], flags[wanted], row_starts[:count])
-
-
 def _convert(
-    block: _Block, slot: int, column: Column, scale: int, strings: StringInterner, log: DiagnosticLog, path: Path
+    block: Block, slot: int, column: Column, scale: int, strings: StringInterner, log: DiagnosticLog, path: Path
 ) -> AnyArray:
     starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
     if column.kind is CellKind.DECIMAL:
@@ -280,7 +181,7 @@ def _convert(
     return _texts(block, slot, column, strings, log, path)
 
 
-def _count_unreadable(log: DiagnosticLog, count: int, path: Path, block: _Block, row: int) -> None:
+def _count_unreadable(log: DiagnosticLog, count: int, path: Path, block: Block, row: int) -> None:
     log.add(
         "unreadable-table-cell",
         Severity.DATA_LOSS,
@@ -290,7 +191,7 @@ def _count_unreadable(log: DiagnosticLog, count: int, path: Path, block: _Block,
     )
 
 
-def _floats(block: _Block, slot: int) -> tuple[Float64Array, list[int]]:
+def _floats(block: Block, slot: int) -> tuple[Float64Array, list[int]]:
     """Returns the numbers of a column, and the rows that hold none."""
     numbers, hard, _ = _easy_floats(block, slot)
     refused = []
@@ -304,7 +205,7 @@ def _floats(block: _Block, slot: int) -> tuple[Float64Array, list[int]]:
     return numbers, refused
 
 
-def _easy_floats(block: _Block, slot: int) -> tuple[Float64Array, Int64Array, int]:
+def _easy_floats(block: Block, slot: int) -> tuple[Float64Array, Int64Array, int]:
     """Returns the numbers that are rounded only once, the rows left over, and the most digits of any cell."""
     starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
     numbers = np.empty(len(starts), dtype=np.float64)
@@ -321,7 +222,7 @@ def _float(text: str) -> float | None:
 
 
 def _texts(
-    block: _Block, slot: int, column: Column, strings: StringInterner, log: DiagnosticLog, path: Path
+    block: Block, slot: int, column: Column, strings: StringInterner, log: DiagnosticLog, path: Path
 ) -> Int32Array:
     starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
     group = np.empty(len(starts), dtype=np.int32)
@@ -351,7 +252,7 @@ def _usable(
     count: int,
     log: DiagnosticLog,
     path: Path,
-    block: _Block,
+    block: Block,
 ) -> Int64Array:
     """Returns the rows of the block that have every needed value."""
     usable = np.ones(count, dtype=np.bool_)

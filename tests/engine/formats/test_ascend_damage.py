@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.errors import TraceReadError
@@ -59,6 +59,7 @@ def opens_or_says_why(files: dict[str, bytes]) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_file_may_be_cut_anywhere(name: str, data: st.DataObject) -> None:
     content = FILES[name].encode()
@@ -67,6 +68,7 @@ def test_a_file_may_be_cut_anywhere(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_stretch_of_a_file_may_be_anything(name: str, data: st.DataObject) -> None:
     content = FILES[name].encode()

@@ -102,6 +102,12 @@ def test_summary_tables_are_kept_as_they_stand(tmp_path: Path) -> None:
     assert len(table) == 2
 
 
+def test_tables_whose_lines_end_in_a_comma_have_no_nameless_column(tmp_path: Path) -> None:
+    table = read_files(tmp_path, {"soc_pmu.csv": "block_id,ratio,\n0,NA,\n1,0.5,\n"}).tables["soc_pmu"]
+    assert table.columns == ("block_id", "ratio")
+    assert table.numbers["ratio"][1] == 0.5
+
+
 def test_call_stacks_over_many_lines_stay_one_cell(tmp_path: Path) -> None:
     details = 'Name,Input Shapes,Call Stack,Host Self Duration(us)\r\na,,"one;\ntwo, ""three""",1.5\r\nb,,,2\r\n'
     table = read_files(tmp_path, {"operator_details.csv": details}).tables["operator_details"]

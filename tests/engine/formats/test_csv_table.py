@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from engine.core.errors import OperationCancelled, TraceSyntaxError
 from engine.core.progress import CancelToken
 from engine.formats import csv_scanner
-from engine.formats.csv_table import CellKind, Column, TableColumns, number_titles, read_columns, read_row, row_offsets
+from engine.formats.csv_rows import read_row, row_offsets
+from engine.formats.csv_table import CellKind, Column, TableColumns, number_titles, read_columns
 from engine.formats.reader import ReadContext
 from engine.trace import DiagnosticLog, StringInterner
 
@@ -113,6 +114,19 @@ def test_a_quote_that_is_never_closed_costs_one_row(tmp_path: Path) -> None:
     table, strings, log = read(tmp_path, 'a,b\nx,1\n"y,2\nz,3\n')
     assert texts(table, strings) == ["x", "z"]
     assert counts(log) == {"broken-table-row": 1}
+
+
+def test_a_stray_quote_does_not_swallow_the_rows_after_it(tmp_path: Path) -> None:
+    table, strings, log = read(tmp_path, 'a,b\n"x,1\ny,2\n"z",3\nw,4\n')
+    assert texts(table, strings) == ["y", "z", "w"]
+    assert counts(log) == {"broken-table-row": 1}
+
+
+def test_a_comma_at_the_end_of_every_line_is_an_empty_column(tmp_path: Path) -> None:
+    table, strings, log = read(tmp_path, "a,b,\nx,1,\n")
+    assert table.titles == ("a", "b", "")
+    assert texts(table, strings) == ["x"]
+    assert counts(log) == {}
 
 
 def test_text_after_a_closing_quote_keeps_the_quotes(tmp_path: Path) -> None:
