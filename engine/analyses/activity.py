@@ -30,7 +30,7 @@ class Activity(IntEnum):
 
 
 _UNDECIDED = 254
-"""A category nobody described: computing where the capture's kernel table lists the task."""
+"""A category nobody described: computing where the capture's kernel table or its Computing lane says so."""
 _TRANSFER = 255
 """HCCL's own words for copies on a stream: part of a collective while one runs, a copy otherwise."""
 
@@ -49,6 +49,10 @@ _MEMORY_CATEGORIES = frozenset(
         *("memcpy_async_sqe", "pcie_dma_sqe", "sdma_sqe", "dma_sqe"),
     )
 )
+_UNSPECIFIC_CATEGORIES = frozenset(("", "n/a", "other"))
+"""Level0 tables have no cores, and CANN 7 calls every task ``Other``: there the name decides, else it computes."""
+_ROUNDING_NS = 2
+"""Bounds of a collective and of its transfers are rounded apart."""
 _HCCL_TRANSFERS = frozenset(("sdma", "rdma", "rdmasend", "reduce", "reduce_inline", "reduce_async"))
 _SYNCHRONIZATION = re.compile(
     r"^(?:cuda_sync|xpu_sync)$|^event[ _](?:record|wait|reset|sync)|^notify[ _](?:wait|record|reset)|^write[ _]value"
@@ -74,11 +78,13 @@ def activities(trace: Trace) -> UInt8Array:
     result[device_rows] = _by_category_and_name(trace, device_rows)
     transfers = np.flatnonzero(result == _TRANSFER)
     if len(transfers):
-        result[transfers] = np.where(_inside(trace, transfers, collective_rows), Activity.NONE, Activity.MEMORY)
+        inside = _inside(trace, transfers, collective_rows)
+        result[transfers] = np.where(inside, Activity.NONE, Activity.MEMORY)
     undecided = np.flatnonzero(result == _UNDECIDED)
     if len(undecided):
-        described = trace.kernel_row_of_event[undecided] != ABSENT
-        result[undecided] = np.where(described, Activity.COMPUTING, Activity.NONE)
+        computes = trace.kernel_row_of_event[undecided] != ABSENT
+        computes |= _inside(trace, undecided, _computing_lane(trace))
+        result[undecided] = np.where(computes, Activity.COMPUTING, Activity.NONE)
     return result
 
 
@@ -132,13 +138,19 @@ def _verdict(kind: str, name: str, communicates: bool) -> int:
         return _TRANSFER
     if _MEMORY_NAME.match(word):
         return Activity.MEMORY
-    return Activity.COMPUTING if kind in ("", "n/a") else _UNDECIDED
+    return Activity.COMPUTING if kind in _UNSPECIFIC_CATEGORIES else _UNDECIDED
 
 
-def _inside(trace: Trace, rows: AnyArray, collective_rows: Int32Array) -> BoolArray:
-    """Returns which rows lie wholly inside the union of the collectives, bool, shape of ``rows``."""
+def _computing_lane(trace: Trace) -> Int32Array:
+    rows = trace.events_of(TrackKind.OVERLAP)
+    lane: Int32Array = rows[trace.events.name[rows] == trace.strings.id_of("Computing")]
+    return lane
+
+
+def _inside(trace: Trace, rows: AnyArray, outer_rows: Int32Array) -> BoolArray:
+    """Returns which rows lie wholly inside the union of the outer ones, bool, shape of ``rows``."""
     start_ns, end_ns = trace.events.start_ns, trace.events.end_ns
-    collectives = union(start_ns[collective_rows], end_ns[collective_rows])
-    covered = covered_ns(collectives, start_ns[rows], end_ns[rows])
-    inside: BoolArray = covered == trace.events.duration_ns[rows]
+    outer = union(start_ns[outer_rows], end_ns[outer_rows])
+    covered = covered_ns(outer, start_ns[rows], end_ns[rows])
+    inside: BoolArray = covered >= trace.events.duration_ns[rows] - _ROUNDING_NS
     return inside

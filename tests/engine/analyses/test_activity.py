@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 from engine.analyses.activity import Activity, activities
 from engine.analyses.communication_names import communication_names, is_communication_name
-from engine.trace import StringTable
+from engine.analyses.steps import steps
+from engine.trace import StringTable, TrackKind
+from tests.support.opened import opened_trace
 from tests.support.trace_rows import Row, trace_from_rows
 from tests.support.trace_text import trace_from_text
 
@@ -89,6 +91,9 @@ def test_a_table_of_names_is_judged_like_each_name(names):
         ("PLACE_HOLDER_SQE", "PROFILING_ENABLE", Activity.NONE),
         ("NEW_SQE", "nobody knows", Activity.NONE),
         ("", "a kernel of a Level0 table", Activity.COMPUTING),
+        ("Other", "aclnnAdd_AddAiCore_Add", Activity.COMPUTING),
+        ("Other", "MEMCPY_ASYNC", Activity.MEMORY),
+        ("Other", "EVENT_WAIT", Activity.SYNCHRONIZATION),
         ("kernel", "void at::native::vectorized_elementwise_kernel", Activity.COMPUTING),
         ("Kernel", "volta_sgemm_128x64_nn", Activity.COMPUTING),
         ("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", Activity.COMMUNICATION),
@@ -104,6 +109,23 @@ def test_category_and_name_decide_what_a_device_task_is(category, name, expected
 
 def test_a_task_of_an_unknown_category_computes_where_the_kernel_table_lists_it():
     assert activity_of(Row("npu 2", 0, 10, "new", "NEW_SQE", operator_type="New")) is Activity.COMPUTING
+
+
+def test_a_task_of_an_unknown_category_computes_where_the_profiler_took_it_for_computing():
+    task = Row("npu 2", 2, 10, "new", "NEW_SQE")
+    assert activity_of(task, Row("overlap 0", 2, 10, "Computing")) is Activity.COMPUTING
+    assert activity_of(task, Row("overlap 3", 2, 10, "Free")) is Activity.NONE
+
+
+def test_the_cann_7_capture_computes_and_rests_as_its_own_lanes_show(captures):
+    trace = opened_trace(captures / "ascend" / "old-cann7-timeline")
+    rows = trace.events_of(TrackKind.OVERLAP)
+    (step,) = steps(trace)
+    for lane, recomputed_ns in (("Computing", step.computing_ns), ("Free", step.free_ns)):
+        sections = rows[trace.events.name[rows] == trace.strings.id_of(lane)]
+        assert len(sections) > 200
+        # The lanes' ends are rounded, by less than 1 ns each.
+        assert recomputed_ns == pytest.approx(int(trace.events.duration_ns[sections].sum()), abs=len(sections))
 
 
 def test_hccl_transfers_belong_to_the_collective_that_runs():
