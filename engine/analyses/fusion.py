@@ -9,13 +9,14 @@ from engine.analyses.fusion_saving import measure
 from engine.analyses.kernel_sequence import kernel_sequence
 from engine.analyses.matmul_communication import matmul_communication
 from engine.analyses.pattern_matching import PatternMatcher
+from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.trace.trace import Trace
 
 __all__ = ["FusionCandidate", "Occurrence", "Range3", "fusion_candidates"]
 
 
-def fusion_candidates(trace: Trace) -> tuple[FusionCandidate, ...]:
-    """Returns the candidates, the largest expected saving first."""
+def fusion_candidates(trace: Trace, cancel: CancelToken = NEVER_CANCELLED) -> tuple[FusionCandidate, ...]:
+    """Returns the candidates, the largest expected saving first. Raises OperationCancelled."""
     sequence = kernel_sequence(trace)
     if len(sequence) == 0:
         return ()
@@ -23,6 +24,7 @@ def fusion_candidates(trace: Trace) -> tuple[FusionCandidate, ...]:
     matcher = PatternMatcher(sequence)
     found: list[FusionCandidate] = []
     for pattern in PATTERNS:
+        cancel.check()
         replacement = pattern.gpu_call if sequence.is_gpu else pattern.npu_call
         if not replacement:
             continue
@@ -31,6 +33,7 @@ def fusion_candidates(trace: Trace) -> tuple[FusionCandidate, ...]:
             candidate = known_candidate(trace, sequence, measures, pattern, replacement, matches)
             if candidate is not None:
                 found.append(candidate)
+    cancel.check()
     joined = matmul_communication(trace, sequence)
     if joined is not None:
         found.append(joined_candidate(joined))

@@ -16,7 +16,7 @@ from engine.analyses.pipe_use import pipe_use
 from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.trace.trace import Trace
 
-_NEVER_INSIDE = (*MATRIX_WORDS, FUSED, "rms_norm", "layer_norm")
+_NEVER_INSIDE = (*MATRIX_WORDS, FUSED, "rms_norm", "layer_norm", "group_norm")
 """Large or already fused kernels: a sequence of small ones ends at them."""
 _TEMPLATE = re.compile(r"<.*|\(.*")
 _MAX_LABEL = 40

@@ -132,6 +132,13 @@ PATTERNS: tuple[FusionPattern, ...] = (
         ("slice{0,2}silu=slice{0,1}matmul{0,1}mul=", "slice{0,2}sigmoid=mul=matmul{0,1}mul="),
     ),
     FusionPattern(
+        "group_norm_silu",
+        "GroupNorm and SiLU",
+        "torch_npu.npu_group_norm_silu",
+        "",
+        ("group_norm=silu=",),
+    ),
+    FusionPattern(
         "gelu",
         "GELU written out",
         "torch.nn.functional.gelu",

@@ -69,7 +69,7 @@ def measure(sequence: KernelSequence, cache: CacheSize | None) -> Measures:
     """Returns the capture's own measures."""
     duration = sequence.duration_ns.astype(np.float64)
     positive = duration[duration > 0]
-    fixed_ns = float(np.percentile(positive, 5)) if len(positive) else 0.0
+    fixed_ns = float(np.percentile(positive, 5, method="lower")) if len(positive) else 0.0
     waited = np.flatnonzero(sequence.idle_before_ns > _WAITED_NS)
     intervals = sequence.start_ns[waited] - sequence.start_ns[np.maximum(waited - 1, 0)]
     quartiles = np.percentile(intervals, (25, 50, 75)) if len(intervals) else None
@@ -256,7 +256,7 @@ def _fused_times(
     if estimate is Estimate.ATTENTION:
         matrix = found.matrix_ns.astype(np.float64)
         between = busy - matrix
-        return matrix, matrix + between / 2, cheaper
+        return matrix, matrix + between / 2, np.maximum(matrix, cheaper)
     if estimate is Estimate.BATCH:
         return cheaper, (cheaper + busy) / 2, busy
     if estimate is Estimate.REDUNDANT:

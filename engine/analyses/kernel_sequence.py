@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.activity import Activity, activities
+from engine.analyses.distinct_rows import distinct_rows
 from engine.analyses.kernel_words import (
     FUSED,
     HELPER,
@@ -30,7 +31,7 @@ _STREAMING = frozenset((
     "cast", "copy", "add", "sub", "mul", "div", "neg", "exp", "log", "sqrt", "rsqrt", "pow", "tanh", "erf",
     "sigmoid", "silu", "gelu", "cos", "sin", "sum", "mean", "max", "var", "softmax", "softmax_grad",
     "log_softmax", "log_softmax_grad", "mask", "dropout", "slice", "cat", "addcmul", "norm", "adamw",
-    "accumulate", "rms_norm", "layer_norm",
+    "accumulate", "rms_norm", "layer_norm", "group_norm",
 ))  # fmt: skip
 """Words of kernels that read each input once and write each output once. A gather or scatter touches only a part."""
 
@@ -146,8 +147,8 @@ def _describe_ascend(trace: Trace, rows: Int32Array) -> _Description:
     for column in (table.op_type, table.input_shapes, table.input_types, table.output_shapes, table.output_types):
         texts = column[kernel] if len(column) else np.full(len(rows), ABSENT, dtype=np.int32)
         columns.append(np.where(kernel >= 0, texts, np.int32(ABSENT)))
-    distinct, inverse = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    first, inverse = distinct_rows(columns)
+    distinct = np.column_stack([column[first] for column in columns])
     vocabulary: dict[str, int] = {}
     words = np.empty(len(distinct), dtype=np.int32)
     sizes = np.empty((len(distinct), 4), dtype=np.int64)
@@ -197,8 +198,8 @@ def _describe_gpu(trace: Trace, rows: Int32Array) -> _Description:
     operator = operator_events(trace)[rows]
     operator_name = np.where(operator >= 0, trace.events.name[operator], np.int32(ABSENT))
     names = trace.events.name[rows]
-    distinct, inverse = np.unique(np.column_stack((operator_name, names)), axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    first, inverse = distinct_rows((operator_name, names))
+    distinct = np.column_stack((operator_name[first], names[first]))
     vocabulary: dict[str, int] = {HELPER: 0}
     words = np.empty(len(distinct), dtype=np.int32)
     framework = np.empty(len(distinct), dtype=np.bool_)

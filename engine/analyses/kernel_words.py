@@ -26,10 +26,11 @@ _ASCEND_TYPES = {
         "RotaryMul RotaryMulGrad ApplyRotaryPosEmb ScaledMaskedSoftmax ScaledMaskedSoftmaxGradV2 CrossEntropyLoss "
         "CrossEntropyLossGrad FastGelu FastGeluGrad MaskedSoftmaxWithRelPosBias MoeTokenPermute MoeTokenUnpermute "
         "MatmulAllReduce AllGatherMatmul MatmulReduceScatter MoeDistributeDispatch MoeDistributeCombine "
-        "BatchNorm BatchNormV3 BNTrainingUpdate BNTrainingUpdateGrad GroupNorm GroupNormGrad InstanceNorm "
+        "BatchNorm BatchNormV3 BNTrainingUpdate BNTrainingUpdateGrad GroupNormGrad InstanceNorm "
         "GroupedMatmul MatmulAdd BatchMatMulReduceScatterAlltoAll AlltoAllAllGatherBatchMatMul"
     ),
     "rms_norm": "RmsNorm",
+    "group_norm": "GroupNorm GroupNormV2",
     "layer_norm": "LayerNorm LayerNormV3 LayerNormV4",
     "adamw": "ApplyAdamW ApplyAdamWV2 ApplyAdam ApplyAdamD ApplyFusedEmaAdam",
     "norm": "LpNorm LpNormV2 LpNormReduce LpNormReduceV2 LpNormUpdate LpNormUpdateV2",
@@ -90,11 +91,12 @@ _FRAMEWORK_CALLS = {
         "_flash_attention_forward _flash_attention_backward _efficient_attention_forward _efficient_attention_backward "
         "_scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward "
         "cudnn_batch_norm cudnn_batch_norm_backward miopen_batch_norm miopen_batch_norm_backward native_batch_norm "
-        "native_batch_norm_backward native_layer_norm_backward native_group_norm "
+        "native_batch_norm_backward native_layer_norm_backward "
         "native_group_norm_backward _fused_adamw_ _fused_adam_ _fused_sgd_"
     ),
     "rms_norm": "rms_norm _fused_rms_norm",
     "layer_norm": "native_layer_norm layer_norm",
+    "group_norm": "native_group_norm group_norm",
     "matmul": "mm addmm _addmm_activation linear",
     "bmm": "bmm baddbmm baddbmm_",
     "conv": (

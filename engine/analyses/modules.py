@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.activity import Activity, activities
+from engine.analyses.distinct_rows import distinct_rows
 from engine.analyses.host_context import (
     BACKWARD,
     COMMUNICATION,
@@ -76,29 +77,23 @@ def _rows(
 ) -> tuple[ModuleTime, ...]:
     path_ids: dict[str, int] = {}
     source_ids: dict[str, int] = {}
-    keys = np.column_stack(
-        (
-            np.array([path_ids.setdefault(path, len(path_ids)) for path in paths]),
-            phase,
-            np.array([source_ids.setdefault(source, len(source_ids)) for source in sources]),
-        )
-    )
-    distinct, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    group = inverse.reshape(-1)
-    total_ns = np.zeros(len(distinct), dtype=np.int64)
+    path_index = np.array([path_ids.setdefault(path, len(path_ids)) for path in paths])
+    source_index = np.array([source_ids.setdefault(source, len(source_ids)) for source in sources])
+    first, group = distinct_rows((path_index, phase, source_index))
+    total_ns = np.zeros(len(first), dtype=np.int64)
     np.add.at(total_ns, group, duration_ns)
     count = np.bincount(group)
     path_names, source_names = list(path_ids), list(source_ids)
     times = [
         ModuleTime(
-            path=path_names[path],
-            phase=PHASES[phase_index],
-            source=source_names[source],
+            path=path_names[path_index[row]],
+            phase=PHASES[phase[row]],
+            source=source_names[source_index[row]],
             count=int(count[index]),
             total_ns=int(total_ns[index]),
-            inferred=bool(inferred[first[index]]),
+            inferred=bool(inferred[row]),
         )
-        for index, (path, phase_index, source) in enumerate(distinct.tolist())
+        for index, row in enumerate(first.tolist())
     ]
     return tuple(sorted(times, key=lambda time: (-time.total_ns, time.path, time.phase, time.source)))
 

@@ -98,8 +98,6 @@ class PatternMatcher:
         helper = self._letters.get(HELPER)
         while first < end and stream[first] == helper:
             first += 1
-        if first == end:
-            return None
         sizes = {self._elements[position + offset] for position in sized} - {-1}
         if len(sizes) > 1:
             return None

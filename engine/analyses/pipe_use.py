@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from engine.trace.trace import Trace
 
 _MAX_SAMPLES = 16
@@ -33,7 +35,8 @@ class PipeUse:
 
 def pipe_use(trace: Trace, events: Sequence[int]) -> PipeUse | None:
     """Returns the use of the pipelines in the longest of ``events``, None where the capture has no PMU columns."""
-    longest = sorted(events, key=lambda event: -int(trace.events.duration_ns[event]))[:_MAX_SAMPLES]
+    rows = np.asarray(events, dtype=np.int64)
+    longest = rows[np.argsort(-trace.events.duration_ns[rows], kind="stable")[:_MAX_SAMPLES]].tolist()
     cube = vector = memory = weight = 0.0
     for event in longest:
         columns = trace.arguments(event)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from engine.analyses.comparison import compare
 from engine.trace import Job, Trace
 from engine.trace.job import align
@@ -53,6 +55,15 @@ def test_runs_without_device_work_or_a_common_rank_have_nothing_to_compare():
     assert compare(left, right).operators == ()
 
 
+def test_where_only_one_side_has_steps_both_are_measured_by_their_device_span():
+    kernel = Row("npu 2", 0, 30, "A", "AI_CORE", operator_type="A")
+    numbered = trace_from_rows([replace(kernel, step=1), replace(kernel, start_us=40, end_us=90, step=2)])
+    bare = trace_from_rows([kernel])
+    result = compare(job(numbered), job(bare))
+    assert (result.baseline_step_ns, result.candidate_step_ns) == (90 * US, 30 * US)
+    assert result.steps == ()
+
+
 def test_a_run_compared_with_itself_changes_nothing(captures):
     capture = opened_job(captures / "ascend/910b-cnn-ddp2-text/level2/rank0_ascend_pt")
     result = compare(capture, capture)
@@ -66,6 +77,7 @@ def test_steps_of_a_real_job_are_paired_by_position(captures):
     capture = opened_job(captures / "pytorch/df_index_resolver.json.gz")
     result = compare(capture, capture)
     assert [item.position for item in result.steps] == [0, 1, 2, 3, 4]
+    assert {item.delta_ns for item in result.steps} == {0}
     assert sorted(item.baseline_ns for item in result.steps)[2] == result.baseline_step_ns
 
 

@@ -40,6 +40,12 @@ def test_the_sequence_that_covers_most_time_takes_its_kernels():
     assert sequences("ABC|" * 7 + "AB|" * 2) == {"ABC": 7}
 
 
+def test_what_is_shorter_than_a_sequence_or_takes_no_time_has_none():
+    assert sequences("A") == {}
+    assert sequences("AB") == {}
+    assert sequences("AB|" * 9, durations=[0] * 27) == {}
+
+
 def test_sequences_do_not_cross_what_breaks_them():
     assert sequences("A|B" * 10) == {"BA": 9}
 

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.analyses.fusion import FusionCandidate, fusion_candidates
+from engine.core.errors import OperationCancelled
+from engine.core.progress import CancelToken
 from engine.trace import Trace, TraceMetadata
 from tests.support.kernel_runs import Kernel, elementwise, kernel_trace
 from tests.support.opened import opened_job, opened_trace
@@ -34,6 +36,7 @@ def plain(*types: str, gap_us: float = 0.0, duration_us: float = 10.0) -> list[K
         ("ReduceMean Sub Square ReduceMean Adds Rsqrt Mul Mul Add", "layer_norm", "torch.nn.functional.layer_norm"),
         ("Swish Mul", "swiglu", "torch_npu.npu_swiglu"),
         ("Slice Slice Silu Mul", "swiglu", "torch_npu.npu_swiglu"),
+        ("GroupNorm Swish", "group_norm_silu", "torch_npu.npu_group_norm_silu"),
         ("Gelu Mul", "geglu", "torch_npu.npu_geglu"),
         ("Pow Muls Add Muls Tanh Adds Mul Muls", "gelu", "torch.nn.functional.gelu"),
         ("Mul Slice Neg Slice ConcatD Mul Add", "rope", "torch_npu.npu_rotary_mul"),
@@ -74,6 +77,26 @@ def test_a_kernel_belongs_to_one_occurrence_of_a_known_pattern_only():
     assert {item.pattern for item in candidates} == {"attention", "add_norm"}
     events = [event for item in candidates for place in item.occurrences for event in place.events]
     assert len(events) == len(set(events)) == 8
+
+
+def test_most_time_in_matrix_products_is_bound_by_the_cube():
+    kernels = [Kernel("BatchMatMul", 100.0), Kernel("SoftmaxV2"), Kernel("BatchMatMul", 100.0)]
+    candidate = found(kernel_trace(kernels))["attention"]
+    assert candidate.bound == "cube"
+    assert candidate.saving_ns.high == 10_000
+
+
+def test_without_sizes_a_loose_chain_must_take_most_of_the_time():
+    loss = ["ArgMaxWithValue", "Sub", "Index", "Exp", "ReduceSum", "RealDiv"]
+    other = [Kernel("Fill", 500.0) for _ in range(4)]
+    kernels = plain(*loss)
+    assert "cross_entropy" in found(kernel_trace(kernels))
+    assert "cross_entropy" not in found(kernel_trace([*kernels[:2], *other, *kernels[2:]]))
+
+
+def test_a_long_search_can_be_cancelled():
+    with pytest.raises(OperationCancelled):
+        fusion_candidates(kernel_trace(plain("Swish", "Mul")), CancelToken(lambda: True))
 
 
 def test_format_changes_of_a_call_do_not_hide_a_chain():
