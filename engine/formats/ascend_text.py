@@ -75,8 +75,9 @@ class AscendTextReader:
         metadata = read_metadata(capture, builder.diagnostics)
         _count_unread(capture, builder.diagnostics)
         device = _read_memory(capture, builder, context)
-        metadata = _read_timeline(capture, builder, metadata, device, context)
         _read_tables(capture, builder, context)
+        device = _device_of_tables(builder) if device == ABSENT else device
+        metadata = _read_timeline(capture, builder, metadata, device, context)
         if builder.event_count == 0 and not builder.curves and builder.allocations is None and not builder.tables:
             raise _nothing_read(capture, builder.diagnostics)
         read = {role: path for role, path in capture.files.items() if not role.startswith(layout.UNREAD)}
@@ -129,11 +130,19 @@ def _read_memory(capture: Capture, builder: TraceBuilder, context: ReadContext) 
     return devices.pop() if len(devices) == 1 else ABSENT
 
 
+def _device_of_tables(builder: TraceBuilder) -> int:
+    """Returns the device the summary tables are of, −1 where they name none or several."""
+    columns = [table.numbers["Device_id"] for table in builder.tables.values() if "Device_id" in table.numbers]
+    numbers = np.unique(np.concatenate([*columns, np.empty(0)]))
+    stated = numbers[np.isfinite(numbers) & (numbers >= 0)]
+    return int(stated[0]) if len(stated) == 1 else ABSENT
+
+
 def _read_timeline(
     capture: Capture, builder: TraceBuilder, metadata: TraceMetadata, device: int, context: ReadContext
 ) -> TraceMetadata:
     """Adds tracks, events, kernels and collectives; returns the metadata with the device filled in."""
-    stage = ReadContext(part_of(context.progress, 0.3, 0.4), context.cancel)
+    stage = ReadContext(part_of(context.progress, 0.35, 0.5), context.cancel)
     log, strings = builder.diagnostics, builder.strings
     kernels = read_kernels(layout.files_of(capture, layout.KERNEL_DETAILS), strings, log, stage)
     communication = read_communication(layout.files_of(capture, layout.COMMUNICATION), strings, log)
@@ -142,7 +151,7 @@ def _read_timeline(
         device = int(stated[0]) if len(stated) == 1 else device
     group_names = {group.id: group.name for group in metadata.parallel_groups}
     traces = layout.files_of(capture, layout.TRACE_VIEW)
-    stage = ReadContext(part_of(context.progress, 0.4, 0.9), context.cancel)
+    stage = ReadContext(part_of(context.progress, 0.5, 0.95), context.cancel)
     view = read_trace_view(traces, builder, device, stage) if traces else None
     if view is not None:
         collectives = _joined_timeline(builder, view, kernels, communication, device, group_names)
@@ -212,7 +221,7 @@ def _with_device(metadata: TraceMetadata, builder: TraceBuilder, device: int) ->
 
 def _read_tables(capture: Capture, builder: TraceBuilder, context: ReadContext) -> None:
     """Reads communication_matrix.json and every csv file that no other part reads, verbatim."""
-    stage = ReadContext(part_of(context.progress, 0.9, 1.0), context.cancel)
+    stage = ReadContext(part_of(context.progress, 0.3, 0.35), context.cancel)
     matrix_files = layout.files_of(capture, layout.COMMUNICATION_MATRIX)
     matrix = read_matrix(matrix_files, builder.strings, builder.diagnostics)
     if matrix is not None:

@@ -241,7 +241,7 @@ def test_collectives_of_the_pipeline_job(rank: int, captures: Path) -> None:
 
 def test_ranks_say_which_device_they_ran_on(captures: Path) -> None:
     devices = {rank: qwen(captures, f"rank_{rank}_ascend_pt")[0].metadata.device for rank in range(4)}
-    assert devices == {0: "NPU 0", 1: "NPU", 2: "NPU 4", 3: "NPU"}
+    assert devices == {0: "NPU 0", 1: "NPU 1", 2: "NPU 4", 3: "NPU 5"}
 
 
 def test_metadata_of_the_pipeline_job(captures: Path) -> None:
