@@ -82,9 +82,9 @@ def read_kernels(
     parts: list[TableColumns] = []
     first_rows: list[int] = []
     complete_rows = 0
-    for path in paths:
+    for path, stage in zip(paths, context.parts(len(paths)), strict=True):
         try:
-            part = read_columns(path, _COLUMNS, strings, log, context)
+            part = read_columns(path, _COLUMNS, strings, log, stage)
         except (TraceReadError, OSError) as error:
             log.add("unreadable-file", Severity.ERROR, str(error), position=SourcePosition(path))
             continue

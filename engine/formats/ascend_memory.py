@@ -125,9 +125,9 @@ def _read_all(
     context: ReadContext,
 ) -> list[TableColumns]:
     tables = []
-    for path in paths:
+    for path, stage in zip(paths, context.parts(len(paths)), strict=True):
         try:
-            tables.append(read_columns(path, wanted, strings, log, context))
+            tables.append(read_columns(path, wanted, strings, log, stage))
         except (TraceReadError, OSError) as error:
             log.add("unreadable-file", Severity.ERROR, str(error), position=SourcePosition(path))
     return tables

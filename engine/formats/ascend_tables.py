@@ -24,14 +24,14 @@ def read_recorded(
     """
     tables = []
     titles: tuple[str, ...] = ()
-    for path in paths:
+    for path, stage in zip(paths, context.parts(len(paths)), strict=True):
         try:
-            columns, numeric = number_titles(path, log, context)
+            columns, numeric = number_titles(path, stage.part(0.0, 0.5))
             wanted = [
                 Column(title, CellKind.FLOAT if title in numeric else CellKind.TEXT, {title: 1})
                 for title in dict.fromkeys(filter(None, columns))
             ]
-            tables.append((read_columns(path, wanted, strings, log, context), numeric))
+            tables.append((read_columns(path, wanted, strings, log, stage.part(0.5, 1.0)), numeric))
             titles = titles or tuple(dict.fromkeys(filter(None, columns)))
         except (TraceReadError, OSError) as error:
             log.add("unreadable-file", Severity.ERROR, str(error), position=SourcePosition(path))

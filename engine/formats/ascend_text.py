@@ -16,7 +16,6 @@ from engine.core.errors import (
     TraceSyntaxError,
     UnsupportedTraceVersionError,
 )
-from engine.core.progress import part_of
 from engine.formats import ascend_layout as layout
 from engine.formats.ascend_arguments import AscendArguments, first_positions, json_files
 from engine.formats.ascend_collectives import CollectiveEvents, both, join_collectives, no_collective_events
@@ -118,10 +117,10 @@ def _count_unread(capture: Capture, log: DiagnosticLog) -> None:
 
 def _read_memory(capture: Capture, builder: TraceBuilder, context: ReadContext) -> int:
     """Reads curves and blocks into the builder; returns the device they are of, −1 where they name none or several."""
-    stage = ReadContext(part_of(context.progress, 0.0, 0.3), context.cancel)
     curve_files = layout.files_of(capture, layout.MEMORY_RECORD)
     block_files = layout.files_of(capture, layout.OPERATOR_MEMORY)
-    builder.curves = read_curves(curve_files, builder.strings, builder.diagnostics, stage)
+    builder.curves = read_curves(curve_files, builder.strings, builder.diagnostics, context.part(0.0, 0.15))
+    stage = context.part(0.15, 0.3)
     builder.allocations = read_allocations(block_files, builder.strings, builder.diagnostics, stage)
     devices = {curve.device for curve in builder.curves}
     if builder.allocations is not None:
@@ -142,7 +141,7 @@ def _read_timeline(
     capture: Capture, builder: TraceBuilder, metadata: TraceMetadata, device: int, context: ReadContext
 ) -> TraceMetadata:
     """Adds tracks, events, kernels and collectives; returns the metadata with the device filled in."""
-    stage = ReadContext(part_of(context.progress, 0.35, 0.5), context.cancel)
+    stage = context.part(0.35, 0.5)
     log, strings = builder.diagnostics, builder.strings
     kernels = read_kernels(layout.files_of(capture, layout.KERNEL_DETAILS), strings, log, stage)
     communication = read_communication(layout.files_of(capture, layout.COMMUNICATION), strings, log)
@@ -151,7 +150,7 @@ def _read_timeline(
         device = int(stated[0]) if len(stated) == 1 else device
     group_names = {group.id: group.name for group in metadata.parallel_groups}
     traces = layout.files_of(capture, layout.TRACE_VIEW)
-    stage = ReadContext(part_of(context.progress, 0.5, 0.95), context.cancel)
+    stage = context.part(0.5, 0.95)
     view = read_trace_view(traces, builder, device, stage) if traces else None
     if view is not None:
         collectives = _joined_timeline(builder, view, kernels, communication, device, group_names)
@@ -221,14 +220,16 @@ def _with_device(metadata: TraceMetadata, builder: TraceBuilder, device: int) ->
 
 def _read_tables(capture: Capture, builder: TraceBuilder, context: ReadContext) -> None:
     """Reads communication_matrix.json and every csv file that no other part reads, verbatim."""
-    stage = ReadContext(part_of(context.progress, 0.3, 0.35), context.cancel)
     matrix_files = layout.files_of(capture, layout.COMMUNICATION_MATRIX)
     matrix = read_matrix(matrix_files, builder.strings, builder.diagnostics)
     if matrix is not None:
         builder.tables[layout.COMMUNICATION_MATRIX] = matrix
-    for role in capture.files:
-        if role in _READ_INTO_THE_TRACE or "#" in role or role.startswith(layout.UNREAD):
-            continue
+    roles = [
+        role
+        for role in capture.files
+        if role not in _READ_INTO_THE_TRACE and "#" not in role and not role.startswith(layout.UNREAD)
+    ]
+    for role, stage in zip(roles, context.part(0.3, 0.35).parts(len(roles)), strict=True):
         paths = layout.files_of(capture, role)
         name = layout.table_stem(paths[0].stem) if capture.root.is_dir() else role
         table = read_recorded(name, paths, builder.strings, builder.diagnostics, stage)

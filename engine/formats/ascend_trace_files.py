@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from engine.core.errors import SourcePosition, TraceReadError
-from engine.core.progress import part_of
 from engine.formats.ascend_arguments import first_positions
 from engine.formats.reader import ReadContext
 from engine.formats.trace_events import DecodedRow, MemoryInstants, RawEvents, read_events
@@ -24,8 +23,7 @@ def read_trace_files(
     A file that cannot be read is an ERROR diagnostic; None where that is all of them.
     """
     parts: list[RawEvents] = []
-    for index, (path, first) in enumerate(zip(paths, first_positions(paths), strict=True)):
-        stage = ReadContext(part_of(context.progress, index / len(paths), (index + 1) / len(paths)), context.cancel)
+    for path, first, stage in zip(paths, first_positions(paths), context.parts(len(paths)), strict=True):
         try:
             raw = read_events(path, strings, log, stage)
         except (TraceReadError, OSError) as error:

@@ -123,10 +123,10 @@ def read_columns(
     return TableColumns(titles, columns, row, complete_rows)
 
 
-def number_titles(path: Path, log: DiagnosticLog, context: ReadContext) -> tuple[tuple[str, ...], frozenset[str]]:
+def number_titles(path: Path, context: ReadContext) -> tuple[tuple[str, ...], frozenset[str]]:
     """Returns all titles, and those whose cells are all numbers a float64 holds, or say there is none.
 
-    Nothing is counted in ``log``: the columns are read again once their kinds are known.
+    Bad rows are not counted here: the columns are read again once their kinds are known.
 
     Raises:
         TraceSyntaxError: The file is empty.

@@ -1,11 +1,11 @@
 """What a trace format must offer; ``opening`` knows nothing else about any format."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
+from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
 from engine.trace.trace import ArgumentDecoder, Source, Trace
 
 PROBE_BYTES = 64 * 1024
@@ -21,6 +21,15 @@ class ReadContext:
 
     progress: Progress = no_progress
     cancel: CancelToken = NEVER_CANCELLED
+
+    def part(self, start_ratio: float, end_ratio: float) -> "ReadContext":
+        """Returns the context of one stage, whose progress is ``start_ratio``…``end_ratio`` of the whole."""
+        return ReadContext(part_of(self.progress, start_ratio, end_ratio), self.cancel)
+
+    def parts(self, count: int) -> Iterator["ReadContext"]:
+        """Yields the contexts of ``count`` equal stages, one after another."""
+        for index in range(count):
+            yield self.part(index / count, (index + 1) / count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,14 @@ def test_a_stored_trace_is_the_same(name: str, captures: Path, tmp_path: Path) -
         assert decoder(offset) == trace.argument_decoder(offset)
 
 
+def test_progress_only_grows(captures: Path) -> None:
+    seen: list[float] = []
+    (capture,) = AscendTextReader().find(captures / "ascend" / "910b-cnn-ddp2-text" / CNN[2])
+    AscendTextReader().read(capture, ReadContext(progress=lambda ratio, what: seen.append(ratio)))
+    assert seen == sorted(seen)
+    assert 0 <= seen[0] < seen[-1] <= 1
+
+
 def test_each_rank_is_opened_once(captures: Path) -> None:
     job = open_job([captures / "ascend" / "910b-cnn-ddp2-text" / "level2"], built_in_readers())
     assert [(entry.rank, entry.trace.source.format) for entry in job.ranks] == [(0, "ascend-text"), (1, "ascend-text")]

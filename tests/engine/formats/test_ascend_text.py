@@ -152,15 +152,6 @@ def test_reading_stops_when_cancelled(tmp_path: Path) -> None:
         AscendTextReader().read(capture, ReadContext(cancel=CancelToken(lambda: True)))
 
 
-def test_progress_never_goes_back(tmp_path: Path) -> None:
-    write_files(tmp_path, {"kernel_details.csv": KERNELS, "op_statistic.csv": "OP Type,Count\nAdd,3\n"})
-    seen: list[float] = []
-    (capture,) = AscendTextReader().find(tmp_path)
-    AscendTextReader().read(capture, ReadContext(progress=lambda ratio, what: seen.append(ratio)))
-    assert seen == sorted(seen)
-    assert seen[-1] <= 1.0
-
-
 def test_a_capture_opened_from_the_cache_still_shows_arguments(tmp_path: Path) -> None:
     write_files(tmp_path / "run", {"ASCEND_PROFILER_OUTPUT/kernel_details.csv": KERNELS})
     readers: Registry[Reader] = Registry([AscendTextReader()])

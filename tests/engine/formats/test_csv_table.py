@@ -223,7 +223,7 @@ def test_reading_stops_when_cancelled(tmp_path: Path) -> None:
 def test_columns_of_numbers_are_told_from_text(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("n,t,epoch,noise,none\n1,x,1736412474730135.223,8827.472999999998,N/A\n,2,1,1e300,\n")
-    _, numeric = number_titles(path, DiagnosticLog(), ReadContext())
+    _, numeric = number_titles(path, ReadContext())
     assert numeric == {"n", "noise", "none"}
     strings = StringInterner()
     columns = [Column(title, CellKind.FLOAT, {title: 1}) for title in ("n", "noise")]
