@@ -36,7 +36,7 @@ _TRANSFER = 255
 
 _COMPUTING_CATEGORIES = frozenset(
     (
-        *("ai_core", "ai_vector_core", "mix_aic", "mix_aiv", "ai_cpu", "dsa_sqe", "dvpp_sqe", "ffts_plus"),
+        *("ai_core", "ai_vector_core", "mix_aic", "mix_aiv", "ai_cpu", "dsa_sqe"),
         *("kernel_aicore", "kernel_aivec", "kernel_aicpu", "kernel_mix_aic", "kernel_mix_aiv"),
         *("kernel", "hpu_op", "mtia_ccp_events"),
     )

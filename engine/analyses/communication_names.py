@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from engine.analyses.name_search import names_holding
 from engine.core.arrays import BoolArray
 from engine.trace.strings import StringTable
 
@@ -26,8 +27,8 @@ _MC2 = rf"{_FUSED_WITH_MATMUL}|{_EXPERT_EXCHANGE}"
 _COMMUNICATION = re.compile("|".join((_LIBRARIES, _HCCL_KERNELS, _MC2)), re.IGNORECASE)
 
 _NEEDLES = (
-    *(b"ccl", b"hcom_", b"dpsk::ep", b"deep", b"cross_device_reduce", b"aicpukernel", b"aivkernel"),
-    *(b"reduce", b"gather", b"scatter", b"all_to", b"allto", b"distribute"),
+    *("ccl", "hcom_", "dpsk::ep", "deep", "cross_device_reduce", "aicpukernel", "aivkernel"),
+    *("reduce", "gather", "scatter", "all_to", "allto", "distribute"),
 )
 """Every communication name holds one of these (lower case), so most names need no pattern at all."""
 
@@ -44,19 +45,9 @@ def is_communication_name(name: str) -> bool:
 def communication_names(strings: StringTable) -> BoolArray:
     """Returns which strings of a table are communication names, bool, shape (strings,).
 
-    A trace has up to some 100,000 distinct kernel names: the block of all of them is searched for the needles, and
-    only the strings that hold one are matched.
+    Only names that hold one of the needles are matched with the patterns.
     """
-    block = strings.data.tobytes().lower()
-    candidates: set[int] = set()
-    for needle in _NEEDLES:
-        position = block.find(needle)
-        # One turn per string that holds the needle: the search goes on behind that string.
-        while position >= 0:
-            index = int(np.searchsorted(strings.offsets, position, side="right")) - 1
-            candidates.add(index)
-            position = block.find(needle, int(strings.offsets[index + 1]))
     answer = np.zeros(len(strings), dtype=np.bool_)
-    found = [index for index in candidates if is_communication_name(strings[index])]
-    answer[found] = True
+    candidates = names_holding(strings, _NEEDLES)
+    answer[candidates] = [is_communication_name(strings[index]) for index in candidates.tolist()]
     return answer

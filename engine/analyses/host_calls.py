@@ -5,6 +5,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from engine.analyses.name_search import names_holding
 from engine.core.arrays import BoolArray, Int32Array
 from engine.trace.trace import Trace
 from engine.trace.tracks import TrackKind
@@ -42,6 +43,12 @@ _PATTERNS = {
     ),
 }
 _CALLS = re.compile("|".join(f"(?P<{call}>{pattern})" for call, pattern in _PATTERNS.items()), re.IGNORECASE)
+_NEEDLES = (
+    *("compile", "loaddata", "convert_frame", "codecache", "dataloader", "gc", "sync", "memcpy"),
+    *("malloc", "free", "hostalloc", "memalloc", "mapmem", "reservemem", "addressreserve"),
+    *("memcreate", "memmap", "memunmap", "memrelease"),
+)
+"""Every name the patterns match holds one of these (lower case)."""
 _COMPILE_AND_EXECUTE = re.compile(r"(?:AscendCL@)?aclopCompileAndExecute\w*", re.IGNORECASE)
 
 
@@ -53,8 +60,8 @@ def host_call_rows(trace: Trace) -> dict[HostCall, Int32Array]:
     rows = trace.events_of(TrackKind.HOST_THREAD, TrackKind.CANN_THREAD)
     found: dict[HostCall, list[int]] = {call: [] for call in HostCall}
     compile_and_execute: list[int] = []
-    # One match per distinct name, not per event.
-    for name in np.unique(trace.events.name[rows]).tolist():
+    # One match per distinct name that may matter, not per event.
+    for name in names_holding(trace.strings, _NEEDLES).tolist():
         text = trace.strings.text(name)
         match = _CALLS.fullmatch(text)
         if match is not None and match.lastgroup is not None:

@@ -78,6 +78,7 @@ def test_a_table_of_names_is_judged_like_each_name(names):
         ("MIX_AIV", "ReduceSum7", Activity.COMPUTING),
         ("AI_VECTOR_CORE", "MemSet", Activity.COMPUTING),
         ("DSA_SQE", "DSAGenBitMask", Activity.COMPUTING),
+        ("FFTS_PLUS", "FFTS_PLUS", Activity.NONE),
         ("AI_CPU", "aclnnTopk", Activity.COMPUTING),
         ("AI_CPU", "allreduceAicpuKernel", Activity.COMMUNICATION),
         ("MIX_AIC", "MatmulAllReduce", Activity.COMMUNICATION),
