@@ -23,8 +23,8 @@ from engine.trace.tables import INSTANT
 from engine.trace.trace import ArgumentDecoder, Origin, Source, Trace, TraceMetadata
 from engine.trace.tracks import Track, TrackKind
 
-UNIX_RANGE_NS = (10**18, 4 * 10**18)
-"""Times between 2001 and 2096 are Unix times; other traces count from boot or from their own start."""
+UNIX_RANGE_NS = (9 * 10**17, 4 * 10**18)
+"""Times between 1998 and 2096 are Unix times; other traces count from boot or from their own start."""
 MAX_ASYNC_TRACKS = 1000
 """Above this, async operations of one process and category share a track: nobody reads a hundred thousand tracks."""
 _EVENT = re.compile(rb'"ph"\s*:\s*"[A-Za-z(),]"')
@@ -54,9 +54,10 @@ class ChromeReader:
         slices = gather_slices(raw, builder.diagnostics, position)
         if len(slices.row) + len(raw.counters) == 0:
             raise EmptyTraceError("the trace holds no event with a time", position, "record it again")
+        base_ns = _base_ns(raw)
         _report(context, 0.75, "matching slices")
-        parents = _add_events(builder, raw, texts, labels, slices)
-        add_counters(builder, raw, texts, parents, position)
+        parents = _add_events(builder, raw, texts, labels, slices, base_ns)
+        add_counters(builder, raw, texts, parents, position, base_ns)
         _report(context, 0.8, "binding flows")
         chosen = np.flatnonzero(slices.flags & INSTANT == 0)
         binding = bind_flows(raw, slices.row[chosen], slices.duration_ns[chosen], builder.diagnostics, position)
@@ -67,7 +68,7 @@ class ChromeReader:
             origin=Origin.MEASURED,
             source=Source(str(capture.root), self.id, (path.name,)),
             metadata=TraceMetadata(extra=raw.top_level),
-            clock_is_unix=_is_unix_time(raw.start_ns[slices.row]),
+            clock_is_unix=_is_unix_time(raw.start_ns[slices.row] + base_ns),
             argument_decoder=EventDecoder(path),
         )
 
@@ -79,6 +80,13 @@ class ChromeReader:
 def _report(context: ReadContext, done_ratio: float, what: str) -> None:
     context.cancel.check()
     context.progress(done_ratio, what)
+
+
+def _base_ns(raw: RawEvents) -> int:
+    """Returns the Unix time of the file's time 0 where a file written by ``chrome_writer`` states it, else 0."""
+    other = raw.top_level.get("otherData")
+    epoch_ns = other.get("epoch_ns") if isinstance(other, dict) else None
+    return epoch_ns if isinstance(epoch_ns, int) and UNIX_RANGE_NS[0] <= epoch_ns < UNIX_RANGE_NS[1] else 0
 
 
 def _is_unix_time(start_ns: Int64Array) -> bool:
@@ -96,7 +104,7 @@ def _is_chrome_trace(path: Path) -> bool:
 
 
 def _add_events(
-    builder: TraceBuilder, raw: RawEvents, texts: StringTable, labels: EventLabels, slices: Slices
+    builder: TraceBuilder, raw: RawEvents, texts: StringTable, labels: EventLabels, slices: Slices, base_ns: int
 ) -> dict[int, int]:
     """Adds tracks and events; provisional ids are the indices of ``slices``. Returns the track of each process."""
     lane_process = raw.process[slices.lane_row]
@@ -107,7 +115,7 @@ def _add_events(
         parents[process] = builder.add_track(_process_track(texts, labels, process))
     track_of_lane = _lane_tracks(builder, raw, texts, labels, slices, used, parents)
     builder.add_events(
-        start_ns=raw.start_ns[slices.row],
+        start_ns=raw.start_ns[slices.row] + base_ns,
         duration_ns=slices.duration_ns,
         track=track_of_lane[slices.lane],
         name=raw.name[slices.row],

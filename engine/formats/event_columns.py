@@ -80,22 +80,18 @@ def read_array(
     """Appends the events of the array whose first element begins after ``begin`` to ``columns``."""
     text = source.text
     size = len(text)
-    last = begin
+    position, reason, comma_last = begin, rows_of.TEXT_END, False
     for rows in _stretches(text, begin):
         context.cancel.check()
-        report = rows.report
         _append(path, text, rows, columns, diagnostics)
-        position = int(report[rows_of.POSITION])
-        source.give_back(last, position)
-        last = position
+        passed, position = position, int(rows.report[rows_of.POSITION])
+        source.give_back(passed, position)
         context.progress(position / size, "reading events")
-        reason = int(report[rows_of.REASON])
+        reason, comma_last = int(rows.report[rows_of.REASON]), bool(rows.report[rows_of.COMMA_LAST])
         if reason not in (rows_of.REACHED_STOP, rows_of.FULL):
             break
-    else:
-        return ArrayEnd(size, closed=False)
     if reason == rows_of.ARRAY_END:
-        if report[rows_of.COMMA_LAST]:
+        if comma_last:
             message = "the array of events ends in a comma"
             diagnostics.add("trailing-comma", Severity.NOTICE, message, position=SourcePosition(path, byte=position))
         return ArrayEnd(position + 1, closed=True)

@@ -15,10 +15,11 @@ import numpy as np
 
 from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array, read_only
 from engine.core.errors import SourcePosition, TraceSyntaxError
+from engine.core.progress import part_of
 from engine.formats.event_columns import EventColumns, read_array
 from engine.formats.json_scanning import ABSENT_TIME_NS, skip_blanks, skip_value, string_end
 from engine.formats.reader import ReadContext
-from engine.formats.trace_input import TraceBytes, open_trace_bytes
+from engine.formats.trace_input import TraceBytes, is_gzip, open_trace_bytes
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import StringInterner, StringTable
 
@@ -135,10 +136,15 @@ def read_events(path: Path, strings: StringInterner, diagnostics: DiagnosticLog,
         OSError: The file cannot be read.
         OperationCancelled: Cancelled.
     """
-    with open_trace_bytes(path, diagnostics, context) as source:
+    if is_gzip(path):
+        expanding = ReadContext(part_of(context.progress, 0.0, 0.4), context.cancel)
+        reading = ReadContext(part_of(context.progress, 0.4, 1.0), context.cancel)
+    else:
+        expanding = reading = context
+    with open_trace_bytes(path, diagnostics, expanding) as source:
         columns = EventColumns()
-        top_level, is_array = _read_top_level(path, source, columns, diagnostics, context)
-        return _finish(path, source, columns, strings, diagnostics, context, top_level, is_array)
+        top_level, is_array = _read_top_level(path, source, columns, diagnostics, reading)
+        return _finish(path, source, columns, strings, diagnostics, reading, top_level, is_array)
 
 
 def _read_top_level(

@@ -13,14 +13,14 @@ import numpy as np
 
 from engine.core.arrays import UInt8Array
 from engine.core.errors import SourcePosition, TraceReadError
-from engine.core.progress import part_of
 from engine.formats.reader import MAX_EXPANDED_BYTES, MAX_EXPANSION_RATIO, PROBE_BYTES, ReadContext
 from engine.trace.diagnostics import DiagnosticLog, Severity
 
 GZIP_MAGIC = b"\x1f\x8b"
 FREE_EXPANSION_BYTES = 64 << 20
 """Up to here any expansion ratio is believed: small repetitive files compress extremely well."""
-_READ_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
+_BLOCK_BYTES = 4 << 20
 _GZIP_WINDOW = 31  # zlib's number for "gzip header, largest window"
 
 
@@ -47,7 +47,7 @@ class TraceBytes:
 
 
 def is_gzip(path: Path) -> bool:
-    """Returns whether the file is gzip by its first bytes; names lie. Raises OSError."""
+    """Returns whether the file is gzip by its first bytes, not by its name. Raises OSError."""
     with path.open("rb") as file:
         return file.read(2) == GZIP_MAGIC
 
@@ -95,43 +95,48 @@ def _mapped(file: IO[bytes]) -> mmap.mmap | None:
 
 
 def _expand(path: Path, file: IO[bytes], target: IO[bytes], diagnostics: DiagnosticLog, context: ReadContext) -> None:
-    """Writes the decompressed members of ``file`` to ``target``; a damaged end keeps what came before it."""
+    """Writes the decompressed content of ``file`` to ``target``; a damaged end keeps what came before it."""
     packed_bytes = max(file.seek(0, 2), 1)
     file.seek(0)
-    report = part_of(context.progress, 0.0, 1.0)
-    decoder = zlib.decompressobj(_GZIP_WINDOW)
-    written = consumed = 0
+    written = 0
     problem = ""
-    data = b""
-    while not problem:
-        context.cancel.check()
-        if not data:
-            data = file.read(_READ_BYTES)
-            consumed += len(data)
-            if not data:
-                problem = "" if decoder.eof else "ends before its compressed data does"
-                break
-        try:
-            block = decoder.decompress(data, _READ_BYTES * 8)
-        except zlib.error as error:
-            problem = f"has damaged compressed data ({error})"
-            break
-        written += len(block)
-        _refuse_bomb(path, written, consumed)
-        target.write(block)
+    try:
+        for block in _blocks(file):
+            context.cancel.check()
+            written += len(block)
+            consumed = file.tell()
+            _refuse_bomb(path, written, consumed)
+            target.write(block)
+            context.progress(consumed / packed_bytes, "expanding")
+    except EOFError:
+        problem = "the gzip file ends before its compressed data does"
+    except zlib.error as error:
+        problem = f"the gzip file has damaged compressed data ({error})"
+    if problem and written == 0:
+        raise TraceReadError(problem, SourcePosition(path), "record or copy the file again")
+    if problem:
+        message = f"{problem}; everything before is read"
+        diagnostics.add("truncated-gzip", Severity.DATA_LOSS, message, position=SourcePosition(path, byte=written))
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yields what the gzip members of ``file`` hold, in blocks of bounded size.
+
+    Raises EOFError where the last member is not finished, zlib.error where the data is damaged.
+    """
+    decoder = zlib.decompressobj(_GZIP_WINDOW)
+    data = file.read(_READ_BYTES)
+    while data:
+        yield decoder.decompress(data, _BLOCK_BYTES)
         data = decoder.unconsumed_tail
         if decoder.eof:
-            data = decoder.unused_data.lstrip(b"\0")
-            decoder = zlib.decompressobj(_GZIP_WINDOW) if data[:2] == GZIP_MAGIC else decoder
-            data = data if data[:2] == GZIP_MAGIC else b""
-            if not data:
-                break
-        report(consumed / packed_bytes, "expanding")
-    if problem and written == 0:
-        raise TraceReadError(f"the gzip file {problem}", SourcePosition(path), "record or copy the file again")
-    if problem:
-        message = f"the gzip file {problem}; everything before is read"
-        diagnostics.add("truncated-gzip", Severity.DATA_LOSS, message, position=SourcePosition(path, byte=written))
+            data = decoder.unused_data.lstrip(b"\0") or file.read(_READ_BYTES)
+            if not data.startswith(GZIP_MAGIC):
+                return  # padding or a signature behind the last member
+            decoder = zlib.decompressobj(_GZIP_WINDOW)
+        data = data or file.read(_READ_BYTES)
+    yield decoder.flush()
+    raise EOFError
 
 
 def _refuse_bomb(path: Path, written: int, consumed: int) -> None:
