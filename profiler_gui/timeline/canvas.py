@@ -106,6 +106,7 @@ class TimelineCanvas(QWidget):
         session.annotations_changed.connect(self.update)
         self._theme.changed.connect(self._take_theme)
         self._loader.loaded.connect(self._on_lanes)
+        self._loader.ready.connect(self._on_lanes)
 
     def _take_trace(self) -> None:
         trace, session = self._session.trace, self._session
@@ -143,7 +144,7 @@ class TimelineCanvas(QWidget):
 
     def _paint_rows(self, painter: QPainter) -> None:
         viewport = self._session.viewport
-        if self._renderer is None or self._trace is None:
+        if self._renderer is None or self._trace is None or not self._loader.is_ready:
             painter.fillRect(self.rect(), self._theme.colour(lambda roles: roles.background))
             return
         if self._frame_is_stale or self._frame.devicePixelRatio() != self.devicePixelRatioF():

@@ -156,6 +156,14 @@ class LabelAtlas:
         return width
 
 
+def compile_kernels(image: Image) -> None:
+    """Compiles what writes names, with the array types that ``LabelAtlas`` uses; writes nothing."""
+    nothing, nowhere = np.empty(0, dtype=np.float64), np.empty(0, dtype=np.int64)
+    masks, advances = np.zeros((1, 1), dtype=np.uint8), np.zeros((1, 2), dtype=np.float64)
+    slots, text = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint32)
+    _write(image, masks, 1, advances, slots, nothing, nothing, nowhere, text, _PADDING_PX)
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _blit(image: Any, masks: Any, mask_top: Any, height: Any, left: Any, top: Any, width: Any, text: Any) -> Any:
     # Red and blue are mixed in one multiplication, green in another; a cover of 255 counts as 256.

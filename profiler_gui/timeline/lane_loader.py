@@ -6,6 +6,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Qt, Signal
 
 from profiler_gui.timeline.lanes import LaneMaker, Lanes
+from profiler_gui.timeline.warm_up import warm_up
 
 
 class LaneLoader(QObject):
@@ -14,11 +15,14 @@ class LaneLoader(QObject):
     After a search or a filter the old lanes stay in use until the new ones are there.
 
     Signals:
+        ready: Painting may begin: its kernels are compiled.
         loaded: A track's lanes are there, or others.
     """
 
+    ready = Signal()
     loaded = Signal(int)
     _done = Signal(int, int, object)
+    _warmed = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -27,12 +31,20 @@ class LaneLoader(QObject):
         self._maker: LaneMaker | None = None
         self._lanes: dict[int, tuple[int, Lanes]] = {}
         self._pending: dict[int, Future[Lanes]] = {}
+        self._is_ready = False
         self._done.connect(self._receive, Qt.ConnectionType.QueuedConnection)
+        self._warmed.connect(self._begin, Qt.ConnectionType.QueuedConnection)
+        self._executor.submit(warm_up).add_done_callback(self._warmed.emit)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the kernels are compiled."""
+        return self._is_ready
 
     @property
     def is_busy(self) -> bool:
         """Whether lanes are being made."""
-        return bool(self._pending)
+        return bool(self._pending) or not self._is_ready
 
     def set_maker(self, maker: LaneMaker | None, *, keep: bool) -> None:
         """Makes lanes with another maker from now on.
@@ -70,6 +82,11 @@ class LaneLoader(QObject):
     def _report(self, generation: int, track: int, future: "Future[Lanes]") -> None:
         if not future.cancelled() and generation == self._generation:
             self._done.emit(generation, track, future)
+
+    def _begin(self, future: Any) -> None:
+        future.result()
+        self._is_ready = True
+        self.ready.emit()
 
     def _receive(self, generation: int, track: int, future: Any) -> None:
         if generation != self._generation:
