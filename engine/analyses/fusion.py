@@ -1,11 +1,14 @@
 """Sequences of small operators that one real fused operator replaces, and frequent sequences besides them."""
 
+import numpy as np
+
 from engine.analyses.cache_sizes import cache_size
 from engine.analyses.fusion_frequent import frequent_candidates
 from engine.analyses.fusion_known import joined_candidate, known_candidate
 from engine.analyses.fusion_patterns import PATTERNS
 from engine.analyses.fusion_results import FusionCandidate, Occurrence, Range3
 from engine.analyses.fusion_saving import measure
+from engine.analyses.kernel_phases import is_training
 from engine.analyses.kernel_sequence import kernel_sequence
 from engine.analyses.matmul_communication import matmul_communication
 from engine.analyses.pattern_matching import PatternMatcher
@@ -22,6 +25,7 @@ def fusion_candidates(trace: Trace, cancel: CancelToken = NEVER_CANCELLED) -> tu
         return ()
     measures = measure(sequence, cache_size(trace.metadata))
     matcher = PatternMatcher(sequence)
+    training = is_training(trace.strings.text(text) for text in np.unique(sequence.type).tolist())
     found: list[FusionCandidate] = []
     for pattern in PATTERNS:
         cancel.check()
@@ -30,7 +34,8 @@ def fusion_candidates(trace: Trace, cancel: CancelToken = NEVER_CANCELLED) -> tu
             continue
         matches = matcher.take(pattern)
         if len(matches.first):
-            candidate = known_candidate(trace, sequence, measures, pattern, replacement, matches)
+            usable = "" if training and pattern.inference_only else replacement
+            candidate = known_candidate(trace, sequence, measures, pattern, usable, matches)
             if candidate is not None:
                 found.append(candidate)
     cancel.check()

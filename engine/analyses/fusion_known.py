@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from engine.analyses.distinct_rows import distinct_rows
 from engine.analyses.fusion_patterns import Estimate, FusionPattern
 from engine.analyses.fusion_results import FusionCandidate, Occurrence, Range3
 from engine.analyses.fusion_saving import Measures, Ranges, Savings, ranges, savings
@@ -47,7 +48,7 @@ def known_candidate(
         launches=int(found.launches.sum()),
         bound=bound_of(sequence, found, won, use, members),
         saving_ns=total_of(won),
-        reason=_reason(pattern, found, measures, won, allowed),
+        reason=_reason(pattern, replacement, found, measures, won, allowed),
         occurrences=occurrences,
     )
 
@@ -62,7 +63,8 @@ def _context(sequence: KernelSequence, pattern: FusionPattern, found: Ranges) ->
         return after
     if pattern.estimate is Estimate.REDUNDANT:
         repeats = np.ones(len(found), dtype=np.bool_)
-        repeats[np.unique(found.main_elements, return_index=True)[1]] = False
+        # Every step computes them once.
+        repeats[distinct_rows((found.main_elements, sequence.step[found.first]))[0]] = False
         return repeats
     return np.ones(len(found), dtype=np.bool_)
 
@@ -122,7 +124,14 @@ def bound_of(sequence: KernelSequence, found: Ranges, won: Savings, use: PipeUse
     return "memory" if streaming_ns * 2 > int(found.busy_ns.sum()) or sequence.is_gpu else "vector"
 
 
-def _reason(pattern: FusionPattern, found: Ranges, measures: Measures, won: Savings, allowed: BoolArray) -> str:
+def _reason(
+    pattern: FusionPattern,
+    replacement: str,
+    found: Ranges,
+    measures: Measures,
+    won: Savings,
+    allowed: BoolArray,
+) -> str:
     """Returns how the saving was estimated and what limits it, in plain words."""
     parts = []
     hosts = int(np.count_nonzero(won.host_bound))
@@ -142,6 +151,8 @@ def _reason(pattern: FusionPattern, found: Ranges, measures: Measures, won: Savi
         )
     else:
         parts.append(f"{int(np.count_nonzero(allowed))} of {len(found)} compute values of the same size again")
+    if not replacement:
+        parts.append(f"{pattern.npu_call} has no derivative, so it cannot replace the chain in training")
     if pattern.caveat:
         parts.append(pattern.caveat)
     return "; ".join(parts)

@@ -37,7 +37,7 @@ class FusionCandidate:
         pattern: Stable id (``"cross_entropy"``, ``"sequence:Cast+Mul+Add"``).
         title: What people call it.
         replacement: The real call that replaces it (``"torch_npu.npu_swiglu"``); "" for frequent sequences nobody
-            fuses today.
+            fuses today, and where the call that does has no derivative and the capture is of training.
         matched_by: ``"framework"`` or ``"kernels"``.
         count: Occurrences; for runs of one repeated call (optimizer, norms) the calls.
         total_ns: Device time of all of them.

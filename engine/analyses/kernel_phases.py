@@ -1,6 +1,7 @@
 """Phases of training from the kernels alone: gradients and optimizers name themselves."""
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -13,6 +14,11 @@ _LOSS_BACKWARD = re.compile(r"^IndexPut|^Scatter(?!Update)")
 """A written-out cross-entropy goes backward by subtracting 1 at the targets; it has no gradient kernel of its own."""
 _EMBEDDING = re.compile(r"^Gather|^Embedding$")
 _GRADIENT_SUFFIX = re.compile(r"Grad(?:V\d+)?$")
+
+
+def is_training(type_names: Iterable[str]) -> bool:
+    """Returns whether any of the kernels computes gradients or updates parameters."""
+    return any(_BACKWARD.search(name) or _OPTIMIZER.search(name) for name in type_names)
 
 
 def phases_of_kernels(type_names: list[str], type_index: Int64Array) -> Int64Array:

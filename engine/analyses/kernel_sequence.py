@@ -53,6 +53,7 @@ class KernelSequence:
         input_bytes: int64, all inputs of a streaming kernel.
         main_input_bytes: int64, the largest input.
         output_bytes: int64, all outputs.
+        step: int32 profiler step of the capture's kernel table.
         from_framework: bool, whether the word comes from a framework call (aclnn, aten) rather than a kernel's name.
         is_gpu: Whether the capture names kernels as GPUs do.
     """
@@ -69,6 +70,7 @@ class KernelSequence:
     input_bytes: Int64Array
     main_input_bytes: Int64Array
     output_bytes: Int64Array
+    step: Int32Array
     from_framework: BoolArray
     is_gpu: bool
 
@@ -109,9 +111,17 @@ def kernel_sequence(trace: Trace) -> KernelSequence:
         input_bytes=described.sizes[:, 1],
         main_input_bytes=described.sizes[:, 2],
         output_bytes=described.sizes[:, 3],
+        step=_steps(trace, rows),
         from_framework=described.from_framework,
         is_gpu=is_gpu,
     )
+
+
+def _steps(trace: Trace, rows: Int32Array) -> Int32Array:
+    kernel = trace.kernel_row_of_event[rows]
+    if len(trace.kernels) == 0:
+        return np.full(len(rows), ABSENT, dtype=np.int32)
+    return np.where(kernel >= 0, trace.kernels.step[kernel], np.int32(ABSENT))
 
 
 def _idle_before(

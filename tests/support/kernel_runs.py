@@ -25,6 +25,7 @@ class Kernel:
     outputs: str = "N/A"
     output_types: str = "N/A"
     name: str = ""
+    step: int = -1
 
 
 def elementwise(kind: str, shape: str, types: str, result: str, **times: float) -> Kernel:
@@ -75,7 +76,7 @@ def kernel_trace(
         output_shapes=ids([kernel.outputs for kernel in kernels]),
         output_types=ids([kernel.output_types for kernel in kernels]),
         block_count=nothing,
-        step=nothing,
+        step=np.array([kernel.step for kernel in kernels], dtype=np.int32),
     )
     decoder: ArgumentDecoder | None = None if columns is None else (lambda _offset: columns)
     return builder.build(

@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,14 @@ def test_without_sizes_a_loose_chain_must_take_most_of_the_time():
 def test_a_long_search_can_be_cancelled():
     with pytest.raises(OperationCancelled):
         fusion_candidates(kernel_trace(plain("Swish", "Mul")), CancelToken(lambda: True))
+
+
+def test_an_operator_without_a_derivative_is_no_replacement_in_training():
+    inference, training = plain("Add", "RmsNorm"), plain("Add", "RmsNorm", "RmsNormGrad")
+    assert found(kernel_trace(inference))["add_norm"].replacement == "torch_npu.npu_add_rms_norm"
+    candidate = found(kernel_trace(training))["add_norm"]
+    assert candidate.replacement == ""
+    assert "no derivative" in candidate.reason
 
 
 def test_format_changes_of_a_call_do_not_hide_a_chain():
@@ -232,6 +241,8 @@ def test_cosines_repeated_layer_after_layer_are_computed_once():
     assert candidate.saving_ns.low == 0
     assert candidate.saving_ns.high == 3 * 40_000
     assert "repeated_cos_sin" not in found(kernel_trace(layers[:5]))
+    two_steps = [replace(kernel, step=number) for number in (1, 2) for kernel in layers]
+    assert found(kernel_trace(two_steps))["repeated_cos_sin"].saving_ns.high == 6 * 40_000
 
 
 def test_a_collective_everything_waits_for_joins_its_matrix_product():
