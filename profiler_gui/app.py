@@ -48,6 +48,9 @@ def pane_factories() -> tuple[PaneFactory, ...]:
         PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1"),
         timeline_pane("Ctrl+2"),
         PaneFactory("communication", "&Communication", PanePlace.PAGE, _communication, key="Ctrl+4"),
+        PaneFactory("events", "&Events", PanePlace.BOTTOM, _events),
+        PaneFactory("operators", "O&perators", PanePlace.BOTTOM, _operators),
+        PaneFactory("modules", "&Modules", PanePlace.BOTTOM, _modules),
         PaneFactory("range", "&Range", PanePlace.BOTTOM, _range),
         PaneFactory("diagnostics", "Dia&gnostics", PanePlace.BOTTOM, _diagnostics),
     )
@@ -63,6 +66,24 @@ def _communication(context: PaneContext) -> QWidget:
     from profiler_gui.panels.communication.page import CommunicationPage
 
     return CommunicationPage(context)
+
+
+def _events(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.events import EventsTable
+
+    return EventsTable(context)
+
+
+def _operators(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.operators import OperatorsTable
+
+    return OperatorsTable(context)
+
+
+def _modules(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.modules import ModulesTree
+
+    return ModulesTree(context)
 
 
 def _range(context: PaneContext) -> QWidget:
