@@ -84,7 +84,7 @@ def find_captures(path: Path) -> tuple[Capture, ...]:
     try:
         if path.is_file():
             role = role_of_content(path)
-            return (Capture(path, {role: path}),) if role else ()
+            return (Capture(path, {role: path} | _information_beside(path)),) if role else ()
         return tuple(_in_tree(path)) if path.is_dir() else ()
     except OSError:
         return ()
@@ -189,12 +189,22 @@ def _capture(root: Path, output: Path, information: Path) -> Capture | None:
             return None
         # The profiler's own database names the capture better than the summary beside it.
         files[DATABASE] = min(databases, key=lambda path: path.name in _SUMMARY_DATABASES)
-    for item in sorted(information.iterdir()):
+    return Capture(root, files | _information_in(information))
+
+
+def _information_beside(path: Path) -> dict[str, Path]:
+    """Returns the descriptions of the capture a single file was taken from, where it still stands in its directory."""
+    return _information_in(path.parent.parent) if path.parent.name in OUTPUT_DIRECTORIES else {}
+
+
+def _information_in(directory: Path) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for item in sorted(directory.iterdir()):
         if _PROFILER_INFO.match(item.name):
             files.setdefault(PROFILER_INFO, item)
         elif item.name == "profiler_metadata.json":
             files[PROFILER_METADATA] = item
-    return Capture(root, files)
+    return files
 
 
 def _add_role(files: dict[str, Path], role: str, candidates: Iterable[NamedFile]) -> None:

@@ -54,6 +54,7 @@ def read_curves(
     series = (component.astype(np.int64) << 32) | (device.astype(np.int64) + 1)
     keys, first = np.unique(series, return_index=True)
     for key in keys[np.argsort(first)]:
+        context.cancel.check()
         rows = np.flatnonzero(series == key)
         name, number = words.text(component[rows[0]]), int(device[rows[0]])
         rows = rows[np.argsort(columns["time"][rows], kind="stable")]

@@ -43,6 +43,8 @@ _READ_INTO_THE_TRACE = (
     layout.PROFILER_INFO,
     layout.PROFILER_METADATA,
 )
+FIRST_PLAUSIBLE_EPOCH_NS = 10**18
+"""September 2001; a machine that counts from its own start gets there after 31 years."""
 
 
 class AscendTextReader:
@@ -84,13 +86,21 @@ class AscendTextReader:
             origin=Origin.MEASURED,
             source=Source(str(capture.root), self.id, layout.describe(read, capture.root)),
             metadata=metadata,
-            clock_is_unix=True,
+            clock_is_unix=_is_unix_time(builder),
             argument_decoder=AscendArguments([(role.partition("#")[0], path) for role, path in read.items()]),
         )
 
     def argument_decoder(self, source: Source) -> ArgumentDecoder | None:
         """Returns the decoder of a trace that was re-opened from the cache."""
         return AscendArguments(layout.roles_of(source))
+
+
+def _is_unix_time(builder: TraceBuilder) -> bool:
+    """Returns whether times count from 1970 (newer releases) or from the start of the machine (MindInsight's)."""
+    times = [builder.columns()["start_ns"], *(curve.time_ns for curve in builder.curves)]
+    if builder.allocations is not None:
+        times.append(builder.allocations.allocated_at_ns)
+    return max((int(column.max()) for column in times if len(column)), default=0) > FIRST_PLAUSIBLE_EPOCH_NS
 
 
 def _nothing_read(capture: Capture, log: DiagnosticLog) -> TraceReadError:

@@ -11,7 +11,16 @@ from engine.formats.cache import TraceCache
 from engine.formats.opening import open_job
 from engine.formats.reader import ReadContext, Reader
 from engine.trace import ParallelGroup, Trace
-from tests.support.ascend_capture import KERNEL_TITLES, found, kernel_row, read_capture, read_files, us, write_files
+from tests.support.ascend_capture import (
+    KERNEL_TITLES,
+    found,
+    kernel_row,
+    layer,
+    read_capture,
+    read_files,
+    us,
+    write_files,
+)
 
 KERNELS = f"{KERNEL_TITLES}\n{kernel_row('k', us(0))}\n"
 GROUPS = {
@@ -69,6 +78,20 @@ def test_a_rank_only_the_directory_knows_is_a_notice(tmp_path: Path) -> None:
     trace = read_capture(tmp_path / "rank_9_ascend_pt")
     assert trace.metadata.rank == 9
     assert found(trace, "rank-from-name") is not None
+
+
+def test_a_single_file_in_its_place_still_knows_its_rank(tmp_path: Path) -> None:
+    write_files(tmp_path, {"ASCEND_PROFILER_OUTPUT/kernel_details.csv": KERNELS, "profiler_info_3.json": {}})
+    trace = read_capture(tmp_path / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv")
+    assert trace.metadata.rank == 3
+    assert trace.arguments(0)["Name"] == "k"
+
+
+def test_times_since_the_start_of_the_machine_are_no_epoch(tmp_path: Path) -> None:
+    event = {"name": "k", "pid": 2, "tid": 3, "ts": 4699801002.845, "dur": 1, "ph": "X"}
+    trace = read_files(tmp_path, {"trace_view.json": [*layer("Ascend Hardware", 2, {3: "Stream 3"}), event]})
+    assert trace.metadata.epoch_ns is None
+    assert len(trace.events) == 1
 
 
 def test_rank_and_device_are_different_numbers(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_step_trace_lane_is_no_stream(tmp_path: Path) -> None:
         (f"{EPOCH_US}.001", EPOCH_US * 1000 + 1),
         (f"{EPOCH_US}", EPOCH_US * 1000),
         (EPOCH_US, EPOCH_US * 1000),
-        (17.5, 17_500),
+        (EPOCH_US + 0.5, EPOCH_US * 1000 + 500),
     ],
 )
 def test_timestamps_may_be_text_or_numbers_with_or_without_decimals(timestamp: object, ns: int, tmp_path: Path) -> None:
