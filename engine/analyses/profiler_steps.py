@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.launches import launch_events
+from engine.analyses.name_search import names_holding
 from engine.core.arrays import AnyArray, BoolArray, Int32Array
 from engine.trace.strings import ABSENT
 from engine.trace.trace import TimeRange, Trace
@@ -34,7 +35,7 @@ def host_steps(trace: Trace) -> tuple[HostStep, ...]:
     (one per thread, or an operator and its annotation) are one step.
     """
     numbers = {}
-    for name in trace.strings.find("ProfilerStep", match_case=True).tolist():
+    for name in names_holding(trace.strings, ("profilerstep",)).tolist():
         match = _STEP_NAME.match(trace.strings.text(name))
         if match is not None:
             numbers[name] = int(match[1])

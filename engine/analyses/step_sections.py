@@ -5,13 +5,15 @@ communication, communication without computing, and what is left between the fir
 the file reference and the profiler's ``_trace_step_time_parser`` are the source of the definitions.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from engine.analyses.activity import Activity, activities
-from engine.analyses.device import DeviceWork, device_work
+from engine.analyses.device import device_work
+from engine.analyses.name_search import names_holding
 from engine.analyses.profiler_steps import HostStep, host_steps, steps_of_tasks
 from engine.core.arrays import Int64Array, UInt8Array
 from engine.trace.intervals import EMPTY, Intervals, difference, join, single, union
@@ -61,18 +63,20 @@ def section_totals(trace: Trace) -> tuple[SectionTotals, ...]:
     observed = _observed(trace, working)
     windows = _windows(trace, kinds, observed)
     free = difference(single(observed.start_ns, observed.end_ns), working)
-    receives = _receives(trace, kinds)
-    return tuple(_totals(window, work, free, receives, windows) for window in windows)
+    exposed = difference(work.communication, work.computing)
+    kinds_of_sections = (work.computing, work.communication, exposed, free, _receives(trace, kinds))
+    counted = [_by_window(sections, windows) for sections in kinds_of_sections]
+    return tuple(_totals(window, *sections) for window, *sections in zip(windows, *counted, strict=True))
 
 
 def _totals(
-    window: StepWindow, work: DeviceWork, free: Intervals, receives: Intervals, windows: tuple[StepWindow, ...]
+    window: StepWindow,
+    computing: Intervals,
+    communication: Intervals,
+    exposed: Intervals,
+    free: Intervals,
+    receives: Intervals,
 ) -> SectionTotals:
-    exposed = difference(work.communication, work.computing)
-    computing, communication, exposed, free, receives = (
-        _starting_in(window, sections, windows)
-        for sections in (work.computing, work.communication, exposed, free, receives)
-    )
     start_ns = np.concatenate([part.start_ns for part in (computing, communication, free)])
     end_ns = np.concatenate([part.end_ns for part in (computing, communication, free)])
     first_work = np.concatenate((computing.start_ns[:1], communication.start_ns[:1]))
@@ -89,14 +93,20 @@ def _totals(
     )
 
 
-def _starting_in(window: StepWindow, sections: Intervals, windows: tuple[StepWindow, ...]) -> Intervals:
-    """Returns the sections that start in ``window`` and in no earlier one (windows of streams may overlap)."""
-    chosen = (sections.start_ns >= window.range.start_ns) & (sections.start_ns < window.range.end_ns)
-    for earlier in windows:
-        if earlier is window:
-            break
-        chosen &= ~((sections.start_ns >= earlier.range.start_ns) & (sections.start_ns < earlier.range.end_ns))
-    return Intervals(sections.start_ns[chosen], sections.end_ns[chosen])
+def _by_window(sections: Intervals, windows: tuple[StepWindow, ...]) -> list[Intervals]:
+    """Returns for each window (by start) the sections that start in it and in no earlier one.
+
+    Windows may overlap where streams of two steps do. The first window that ends after a section's start is the only
+    candidate: it holds the start, or it and all later ones begin behind it.
+    """
+    begins = np.array([window.range.start_ns for window in windows], dtype=np.int64)
+    reach = np.maximum.accumulate(np.array([window.range.end_ns for window in windows], dtype=np.int64))
+    candidate = np.searchsorted(reach, sections.start_ns, side="right")
+    held = candidate < len(windows)
+    held &= sections.start_ns >= begins[np.minimum(candidate, len(windows) - 1)]
+    start_ns, end_ns, index = sections.start_ns[held], sections.end_ns[held], candidate[held]
+    bounds = np.searchsorted(index, np.arange(len(windows) + 1))
+    return [Intervals(start_ns[low:high], end_ns[low:high]) for low, high in itertools.pairwise(bounds)]
 
 
 def _observed(trace: Trace, working: Intervals) -> TimeRange:
@@ -119,7 +129,8 @@ def _receives(trace: Trace, kinds: UInt8Array) -> Intervals:
 
     They run one after another on their group, so their union has the sum of their durations.
     """
-    names = [name for name in trace.strings.find("hcom_receive").tolist() if _RECEIVE.match(trace.strings.text(name))]
+    candidates = names_holding(trace.strings, ("hcom_receive",)).tolist()
+    names = [name for name in candidates if _RECEIVE.match(trace.strings.text(name))]
     if not names:
         return EMPTY
     rows = np.flatnonzero((kinds == Activity.COMMUNICATION) & np.isin(trace.events.name, np.array(names)))

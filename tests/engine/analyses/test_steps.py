@@ -67,6 +67,21 @@ def test_sections_count_whole_in_the_step_in_which_they_start():
     assert (second.computing_ns, second.free_ns, second.preparing_ns) == (20 * US, 0, 20 * US)
 
 
+def test_a_section_in_two_steps_counts_in_the_earlier_one():
+    rows = [
+        Row("npu 2", 0, 10, "Mm", "AI_CORE", step=7),
+        Row("npu 3", 20, 60, "Mm", "AI_CORE", step=7),
+        Row("npu 2", 15, 18, "Mm", "AI_CORE", step=8),
+        Row("npu 2", 70, 75, "Mm", "AI_CORE", step=8),
+        Row("npu 2", 80, 85, "Mm", "AI_CORE", step=9),
+    ]
+    assert [(step.step, step.computing_ns) for step in steps(trace_from_rows(rows))] == [
+        (7, 53 * US),
+        (8, 5 * US),
+        (9, 5 * US),
+    ]
+
+
 def test_receives_from_another_stage_are_the_bubble():
     rows = [Row("npu 2", 0, 10, "Mm", "AI_CORE"), Row("comm 0", 10, 40, "hcom_receive__5_0_1")]
     step = only_step(trace_from_rows(rows))
