@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from engine.trace import Trace
 from profiler_gui.session.selection import EventSelection
 from profiler_gui.session.session import Session
+from profiler_gui.timeline.emphasis import emphasis_of
 from profiler_gui.timeline.frame import FrameRenderer, Scene
 from profiler_gui.timeline.lane_loader import LaneLoader
 from profiler_gui.timeline.lanes import LaneMaker, Lanes
@@ -50,6 +51,7 @@ class TimelineCanvas(QWidget):
         self._renderer: FrameRenderer | None = None
         self._frame = QImage()
         self._frame_is_stale = True
+        self._emphasised_by: object = None
         self._hovered: Hit | None = None
         self._dragged: DraggedRange | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -116,8 +118,8 @@ class TimelineCanvas(QWidget):
             self._renderer = FrameRenderer(font, trace.strings.text, len(trace.strings)) if trace else None
             self._hovered = self._dragged = None
         self._trace = trace
-        matching = session.matches.names if session.matches.is_active else None
-        maker = LaneMaker(trace, matching, session.hidden_categories) if trace else None
+        self._emphasised_by, emphasis = emphasis_of(session)
+        maker = LaneMaker(trace, emphasis, session.hidden_categories) if trace else None
         self._loader.set_maker(maker, keep=keep)
         self._repaint_rows()
 
@@ -135,6 +137,8 @@ class TimelineCanvas(QWidget):
 
     def _show_selection(self) -> None:
         self._state.reveal_selection()
+        if emphasis_of(self._session)[0] != self._emphasised_by:
+            self._take_trace()
         selection = self._session.selection
         if isinstance(selection, EventSelection) and self._trace is not None:
             self.setAccessibleDescription(tr("Selected: {name}", name=self._trace.name(selection.event)))
@@ -204,6 +208,8 @@ class TimelineCanvas(QWidget):
         self._paint_rows(painter)
         if self._trace is not None:
             self._paint_overlays(painter, self._trace)
+        if self.hasFocus():
+            paint_outline(painter, QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), self._theme.colours.range, 1)
         painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -2,6 +2,7 @@ import numpy as np
 
 from engine.trace import StringTable
 from profiler_gui.timeline.coloring import _shades, dimmed, event_colors, event_families
+from profiler_gui.timeline.emphasis import events_named
 from profiler_gui.timeline.lanes import LaneMaker, lane_counts
 from profiler_gui.timeline.palette import DIMMED, SHADES, Family
 from tests.support.trace_text import trace_from_text
@@ -89,9 +90,9 @@ def test_lanes_hold_every_event_of_the_track_once():
 
 def test_matches_keep_their_colour_and_hidden_categories_are_left_out():
     trace = trace_from_text(PICTURE, NAMES, CATEGORIES)
-    matching = np.array([text == "gemm" for text in trace.strings])
+    gemms = events_named(trace, np.array([text == "gemm" for text in trace.strings]))
     stream = next(index for index, track in enumerate(trace.tracks) if track.name == "gpu 7")
-    lane = LaneMaker(trace, matching, frozenset({"gpu_memcpy"})).make(stream)[0]
+    lane = LaneMaker(trace, lambda: gemms, frozenset({"gpu_memcpy"})).make(stream)[0]
     assert [trace.name(event) for event in lane.events.tolist()] == [
         "gemm",
         "ncclDevKernel_AllReduce",
