@@ -88,6 +88,7 @@ class RangeBreakdown(QWidget):
         for widget in (self._title, self._bar, self._legend):
             layout.addWidget(widget)
         layout.addWidget(self._table, 1)
+        layout.addStretch(0)
         self._call = LatestCall(self)
         self._call.finished.connect(self._show)
         self._call.failed.connect(context.session.failed)
@@ -123,7 +124,7 @@ class RangeBreakdown(QWidget):
                 return span, tr("Selected range: {length} from {start}", length=length, start=start)
             if isinstance(session.selection, StepSelection):
                 return span, tr("Selected step: {length} from {start}", length=length, start=start)
-            return span, tr("While the selection lasts: {length} from {start}", length=length, start=start)
+            return span, tr("Selection: {length} from {start}", length=length, start=start)
         if session.summary is not None and session.step is not None:
             step = session.summary.steps[session.step].range
             length = format_duration_ns(step.duration_ns)
@@ -143,6 +144,7 @@ class RangeBreakdown(QWidget):
         parts = tuple(_part(part, ns, totals.span_ns) for part, ns in parts_of(totals))
         self._bar.set_bars((Bar("", parts, format_duration_ns(totals.span_ns)),))
         self._legend.set_entries(tuple(LegendEntry(_title(part.id), part.fill) for part in parts))
+        self._table.setVisible(bool(breakdown.operators))
         self._table.set_table(operator_table(breakdown.operators))
 
     def _open(self, row: int) -> None:

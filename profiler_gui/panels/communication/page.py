@@ -54,7 +54,7 @@ class CommunicationPage(QStackedWidget):
         self._arrivals = ArrivalPanel(context)
         self._make_tabs()
         self.addWidget(self._note)
-        self.addWidget(self._make_body())
+        self.addWidget(_scrolled(self._make_body()))
         self._call = LatestCall(self)
         self._call.finished.connect(self._take_lanes)
         self._call.failed.connect(context.session.failed)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from engine.core.number_format import format_duration_ns
 from profiler_gui.panels.communication.lane_image import lane_image
 from profiler_gui.panels.communication.lanes import Lane, lane_pixels
+from profiler_gui.session.selection import RangeSelection, StepSelection
 from profiler_gui.session.session import Session
 from profiler_gui.toolkit.theme import Theme
 from profiler_gui.toolkit.time_axis import TimeScale, ticks, time_text
@@ -51,6 +52,7 @@ class RankStrip(QWidget):
         theme.changed.connect(self._repaint_all)
         session.viewport_changed.connect(self.update)
         session.rank_changed.connect(self.update)
+        session.selection_changed.connect(self.update)
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -107,6 +109,7 @@ class RankStrip(QWidget):
             painter.drawImage(rect, self._image(lane, scale, rect))
             painter.setPen(QColor(self._theme.colours.grid))
             painter.drawLine(rect.bottomLeft(), rect.bottomRight())
+        self._paint_range(painter, scale)
         self._paint_selection(painter, scale)
         if self.hasFocus():
             painter.setPen(QPen(QColor(self._theme.colours.range), 1, Qt.PenStyle.DotLine))
@@ -122,6 +125,18 @@ class RankStrip(QWidget):
             text = time_text(time_ns, resolution_ns=marks.step_ns)
             place = QRectF(x_px + 3, 0, TICK_SPACING_PX, self._ruler_px())
             painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+
+    def _paint_range(self, painter: QPainter, scale: TimeScale) -> None:
+        """Shades the time selected anywhere in the window."""
+        selection = self._session.selection
+        span = self._session.selected_time_range
+        if span is None or not isinstance(selection, RangeSelection | StepSelection):
+            return
+        colour = QColor(self._theme.colours.range)
+        colour.setAlpha(50)
+        left_px, right_px = (self._left_px() + scale.x_px(moment + self._offset_ns()) for moment in span)
+        left_px, right_px = max(left_px, self._left_px()), min(right_px, float(self.width()))
+        painter.fillRect(QRectF(left_px, 0, max(right_px - left_px, 1.0), self.height()), colour)
 
     def _paint_selection(self, painter: QPainter, scale: TimeScale) -> None:
         """Outlines the selected collective, and thinly where its members took part in it."""

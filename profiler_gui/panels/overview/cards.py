@@ -59,21 +59,23 @@ class FindingsCard(Card):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(8)
-        grid.setColumnStretch(1, 1)
+        grid.setColumnStretch(0, 1)
         if not findings:
             grid.addWidget(text_label(tr("Nothing was found that costs time or memory.")), 0, 0)
         for row, finding in enumerate(findings):
             title = text_label(finding.title)
             title.setFont(bold(title.font()))
-            title.setMinimumWidth(min(title.fontMetrics().horizontalAdvance(finding.title) + 8, 220))
-            grid.addWidget(title, row, 0, Qt.AlignmentFlag.AlignTop)
             lines = f"{finding.detail}\n{finding.gain}" if finding.gain else finding.detail
-            grid.addWidget(text_label(lines), row, 1, Qt.AlignmentFlag.AlignTop)
+            texts = QVBoxLayout()
+            texts.setSpacing(1)
+            texts.addWidget(title)
+            texts.addWidget(text_label(lines))
+            grid.addLayout(texts, row, 0, Qt.AlignmentFlag.AlignTop)
             button = QPushButton(tr("Show"))
             button.setAccessibleName(tr("Show: {title}", title=finding.title))
             button.setToolTip(tr("Go to where this shows"))
             button.clicked.connect(self._shower(finding.evidence))
-            grid.addWidget(button, row, 2, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(button, row, 1, Qt.AlignmentFlag.AlignTop)
 
     def _shower(self, evidence: Evidence) -> Callable[[], None]:
         return lambda: self._show(evidence)

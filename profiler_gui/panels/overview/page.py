@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.overview.cards import Card, ChecklistCard, FindingsCard, text_label
@@ -28,6 +29,8 @@ if TYPE_CHECKING:  # the analyses are imported after the first paint
 
 MAX_LYING_BARS = 12
 """More bars than this stand as columns."""
+WIDE_CHARACTERS = 130
+"""In a page as wide as this the findings stand beside the steps, so that they are seen without scrolling."""
 
 
 class OverviewPage(QScrollArea):
@@ -54,8 +57,18 @@ class OverviewPage(QScrollArea):
         layout.setContentsMargins(16, 12, 16, 16)
         layout.setSpacing(12)
         self._cards = (self._steps_card, self._memory_card, self._findings, self._checklist)
-        for widget in (self._sentence, self._memory_sentence, self._note, *self._cards):
+        for widget in (self._sentence, self._memory_sentence, self._note):
             layout.addWidget(widget)
+        self._columns_of_cards = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        self._columns_of_cards.setSpacing(12)
+        for column in ((self._steps_card, self._memory_card), (self._findings, self._checklist)):
+            stack = QVBoxLayout()
+            stack.setSpacing(12)
+            for card in column:
+                stack.addWidget(card)
+            stack.addStretch(1)
+            self._columns_of_cards.addLayout(stack, 1)
+        layout.addLayout(self._columns_of_cards)
         layout.addStretch(1)
         self.setWidget(page)
         page.installEventFilter(self)
@@ -80,6 +93,9 @@ class OverviewPage(QScrollArea):
         self._fit()
 
     def _fit(self) -> None:
+        is_wide = self.viewport().width() >= self.fontMetrics().averageCharWidth() * WIDE_CHARACTERS
+        direction = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
+        self._columns_of_cards.setDirection(direction)
         page = self.widget()
         if page is not None:
             page.setMinimumHeight(self._layout.totalHeightForWidth(self.viewport().width()))
@@ -154,25 +170,33 @@ class OverviewPage(QScrollArea):
         self._memory_sentence.setVisible(bool(memory))
 
     def _update_steps(self, summary: JobSummary, rank: int) -> None:
-        rows = [(entry.rank, step_bars(summary, entry.rank, rank, self._session.step)) for entry in summary.ranks]
-        several_ranks = len(rows) > 1
+        rows = [(entry.rank, self._bars_of(summary, entry.rank)) for entry in summary.ranks]
         bars = [(number, index, bar) for number, own in rows for index, bar in enumerate(own)]
         lies = len(bars) <= MAX_LYING_BARS
         self._bars.setVisible(lies)
         self._columns.setVisible(not lies)
+        several_ranks = len(rows) > 1
         if lies:
             several_steps = any(len(own) > 1 for _, own in rows)
             self._places = [(number, index) for number, index, _ in bars]
+            current = (rank, self._session.step if several_steps else 0)
             self._bars.set_bars(
                 tuple(
-                    _titled(bar, number if several_ranks else None, several_steps, is_current=number == rank)
-                    for number, _, bar in bars
+                    replace(
+                        bar,
+                        title=_title(bar.title, number if several_ranks else None, several_steps),
+                        is_current=(number, index) == current and len(bars) > 1,
+                    )
+                    for number, index, bar in bars
                 )
             )
         else:
             titles = [tr("rank {rank}", rank=number) if several_ranks else "" for number, _ in rows]
             self._columns.set_rows(tuple(ColumnRow(title, own) for title, (_, own) in zip(titles, rows, strict=True)))
         self._steps_legend.set_entries(step_legend(tuple(bar for _, _, bar in bars)))
+
+    def _bars_of(self, summary: JobSummary, rank: int) -> tuple[Bar, ...]:
+        return self._session.derived(("step bars", rank), lambda: step_bars(summary, rank))
 
     def _update_memory(self, summary: JobSummary, rank: int) -> None:
         bars = memory_bars(summary, rank)
@@ -211,10 +235,9 @@ class OverviewPage(QScrollArea):
         self._context.show_pane(evidence.pane)
 
 
-def _titled(bar: Bar, rank: int | None, several_steps: bool, *, is_current: bool) -> Bar:
-    """Returns the bar with the rank in its title where there are several."""
+def _title(step_title: str, rank: int | None, several_steps: bool) -> str:
+    """Returns the title of a bar, with the rank where there are several."""
     if rank is None:
-        return bar
+        return step_title
     name = tr("rank {rank}", rank=rank)
-    title = f"{name}, {bar.title}" if several_steps else name
-    return Bar(title, bar.parts, bar.value_text, bar.is_current or (is_current and not several_steps))
+    return f"{name}, {step_title}" if several_steps else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from engine.core.number_format import format_duration_ns, format_ratio
@@ -15,17 +16,17 @@ if TYPE_CHECKING:  # the analyses are imported after the first paint
     from engine.analyses.summary import JobSummary
 
 
-def step_bars(summary: JobSummary, rank: int, current_rank: int, current_step: int | None) -> tuple[Bar, ...]:
+def step_bars(summary: JobSummary, rank: int) -> tuple[Bar, ...]:
     """Returns one bar per step of a rank, in order; a step without device times has a bar without parts."""
     rank_steps = summary.rank(rank).steps
-    return tuple(
-        _bar(
-            step_title(step, index, is_only=len(rank_steps) == 1),
-            step_parts(step, _starting_in(step, summary.communication.collectives.get(rank, ()))),
-            is_current=rank == current_rank and current_step == index,
-        )
-        for index, step in enumerate(rank_steps)
-    )
+    collectives = summary.communication.collectives.get(rank, ())
+    starts_ns = [item.start_ns for item in collectives]  # ascending
+    bars = []
+    for index, step in enumerate(rank_steps):
+        first = bisect_left(starts_ns, step.range.start_ns)
+        inside = collectives[first : bisect_left(starts_ns, step.range.end_ns)]
+        bars.append(_bar(step_title(step, index, is_only=len(rank_steps) == 1), step_parts(step, inside)))
+    return tuple(bars)
 
 
 def step_title(step: Step, index: int, *, is_only: bool) -> str:
@@ -85,13 +86,12 @@ def legend_of(bars: tuple[Bar, ...]) -> tuple[LegendEntry, ...]:
     return tuple(LegendEntry(title_of(part), fill_of(part)) for part in order if part in present)
 
 
-def _bar(title: str, parts: tuple[tuple[str, float], ...], *, is_current: bool) -> Bar:
+def _bar(title: str, parts: tuple[tuple[str, float], ...]) -> Bar:
     total_ns = sum(ns for _, ns in parts)
     return Bar(
         title,
         tuple(_part(part, ns, total_ns) for part, ns in parts),
         format_duration_ns(total_ns) if parts else tr("no device times"),
-        is_current,
     )
 
 
@@ -100,8 +100,3 @@ def _part(part: str, ns: float, total_ns: float) -> Part:
     duration = format_duration_ns(ns)
     texts = (f"{title} {duration} ({share})", f"{title} {share}", share)
     return Part(part, ns, texts[0], texts, fill_of(part))
-
-
-def _starting_in(step: Step, collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
-    window = step.range
-    return tuple(item for item in collectives if window.start_ns <= item.start_ns < window.end_ns)

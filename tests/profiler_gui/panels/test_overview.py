@@ -1,4 +1,5 @@
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -6,6 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 
 from engine.analyses.headline import headline
+from engine.trace import TimeRange
 from profiler_gui.panels.overview.evidence import evidence_of
 from profiler_gui.panels.overview.findings import checklist_of, findings_of, rank_time_ns
 from profiler_gui.panels.overview.memory_bars import memory_bars
@@ -94,7 +96,7 @@ def test_following_memory_goes_to_the_memory_page(world, page, qwen3):
 
 def test_every_rank_has_a_bar_whose_parts_add_up_to_its_step(qwen3):
     for entry in qwen3.summary.ranks:
-        (bar,) = step_bars(qwen3.summary, entry.rank, 0, None)
+        (bar,) = step_bars(qwen3.summary, entry.rank)
         (step,) = entry.steps
         whole_ns = step.computing_ns + step.communication_not_overlapped_ns + step.free_ns
         assert bar.total == pytest.approx(whole_ns, abs=1)
@@ -103,7 +105,7 @@ def test_every_rank_has_a_bar_whose_parts_add_up_to_its_step(qwen3):
 
 def test_the_bars_say_what_the_sentence_says(qwen3):
     shares = {share.id: share.ns for share in headline(qwen3.summary, 0).shares}
-    (bar,) = step_bars(qwen3.summary, 0, 0, None)
+    (bar,) = step_bars(qwen3.summary, 0)
     for part in bar.parts:
         assert part.value == pytest.approx(shares[part.id], abs=1)
 
@@ -212,6 +214,29 @@ def test_many_steps_stand_as_columns_and_a_click_shows_the_step(world, page, qtb
     middle = columns.column_rect(0, 7).center().toPoint()
     qtbot.mouseClick(columns, Qt.MouseButton.LeftButton, pos=QPoint(middle.x(), middle.y()))
     assert world.session.selection == StepSelection(0, 7)
+
+
+def test_the_rank_and_step_in_view_are_marked(world, page, qwen3):
+    world.session.show(qwen3)
+    world.session.set_rank(2)
+    bars = next(item for item in page.findChildren(StackedBars) if item.accessibleName() == "Steps")
+    assert [bar.is_current for bar in bars.bars] == [False, False, True, False]
+
+
+def test_a_thousand_steps_with_many_collectives_are_summed_without_walking_over_all_of_them(qwen3):
+    entry = qwen3.summary.rank(0)
+    step, collective = entry.steps[0], qwen3.summary.communication.collectives[0][0]
+    length_ns = step.range.duration_ns
+    many = tuple(
+        replace(step, step=number, range=TimeRange(number * length_ns, (number + 1) * length_ns))
+        for number in range(1000)
+    )
+    started = tuple(replace(collective, start_ns=number * length_ns // 20) for number in range(20_000))
+    joined = replace(qwen3.summary.communication, collectives={0: started})
+    summary = replace(qwen3.summary, ranks=(replace(entry, steps=many),), communication=joined)
+    began_s = time.perf_counter()
+    assert len(step_bars(summary, 0)) == 1000
+    assert time.perf_counter() - began_s < 2
 
 
 def test_a_drawn_trace_shows_its_parts(world, page):
