@@ -28,8 +28,8 @@ from engine.trace.strings import ABSENT
 from engine.trace.trace import Trace
 
 DEVICE_START_NS = 200_000
-"""What the device may take to start a task whose stream is free. A 910B that collects counters takes 87–112 µs for
-every task of the CNN captures, an MI300 20–23 µs."""
+"""What the device may take to start a task whose stream is free. A 910B whose profiler collects L2 cache hits takes
+87–112 µs for every task (CNN captures), an MI300 20–23 µs."""
 
 _CALLS_OF_ANY_THREAD = (HostCall.COLLECT_GARBAGE,)
 """Garbage collection holds every Python thread, and profilers give it a row of its own."""

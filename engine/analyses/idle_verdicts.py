@@ -21,7 +21,7 @@ class IdleCause(StrEnum):
     OTHER_STREAM = "other_stream"
     DEVICE_SCHEDULING = "device_scheduling"
     """The next task was queued and its stream free: the device's own start of tasks, which collecting hardware counters
-    lengthens."""
+    (``l2_cache``) lengthens."""
     UNKNOWN = "unknown"
 
 
