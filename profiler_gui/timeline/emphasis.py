@@ -39,7 +39,8 @@ def events_of_operator(trace: Trace, operator_type: str) -> BoolArray:
     chosen[kernels.event[kernels.op_type == type_id]] = True
     recorded = np.zeros(len(trace.events), dtype=np.bool_)
     recorded[kernels.event[kernels.op_type != ABSENT]] = True
-    return chosen | ((trace.events.name == type_id) & ~recorded)
+    chosen[(trace.events.name == type_id) & ~recorded] = True
+    return chosen
 
 
 def events_named(trace: Trace, names: BoolArray) -> BoolArray:
