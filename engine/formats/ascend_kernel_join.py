@@ -15,40 +15,58 @@ _MAX_TRIES = 8
 def match_kernels(rows: KernelRows, name: Int32Array, start_ns: Int64Array, stream: Int64Array) -> Int64Array:
     """Returns for each kernel row the index of its event, int64, −1 where there is none; no event is given twice.
 
-    Rows and events meet by name and start; what is left meets by name, stream and order where both sides have equally
-    many (a table whose times were rounded on the way).
+    Rows and events meet by name, stream and start, then by name and start alone (tables of level 0 have no streams);
+    what is left meets by name, stream and order where both sides have equally many (a table whose times were rounded
+    on the way).
 
     Args:
         rows: The kernel table.
         name: int32, shape (n,): names of the device's events.
         start_ns: int64, shape (n,), absolute.
-        stream: int64, shape (n,), −1 where unknown.
+        stream: int64, shape (n,), −1 for communication operators, as in the table.
     """
     found = np.full(len(rows), ABSENT, dtype=np.int64)
     if len(name) == 0 or len(rows) == 0:
         return found
-    order = np.lexsort((start_ns, name))
-    low, high = group_bounds(name[order], rows.name)
-    sorted_start_ns = start_ns[order]
-    candidate = last_not_after(sorted_start_ns, low, high, rows.start_ns + TOLERANCE_NS)
-    open_rows = np.arange(len(rows))
-    taken = np.zeros(len(order), dtype=np.bool_)
-    # Equal kernels that start in the same ns (on two streams) ask for the same event: all but one try the one before.
-    for _ in range(_MAX_TRIES):
-        near = candidate >= low[open_rows]
-        near[near] = sorted_start_ns[candidate[near]] >= rows.start_ns[open_rows[near]] - TOLERANCE_NS
-        open_rows, candidate = open_rows[near], candidate[near]
-        if len(open_rows) == 0:
-            break
-        _, first = np.unique(candidate, return_index=True)
-        won = np.zeros(len(open_rows), dtype=np.bool_)
-        won[first] = True
-        won &= ~taken[candidate]
-        taken[candidate[won]] = True
-        found[open_rows[won]] = order[candidate[won]]
-        open_rows, candidate = open_rows[~won], candidate[~won] - 1
+    with_stream = _keys(rows.name, rows.stream), _keys(name, stream)
+    by_name = rows.name.astype(np.int64), name.astype(np.int64)
+    for (row_key, event_key), tolerance_ns in ((with_stream, 0), (with_stream, TOLERANCE_NS), (by_name, TOLERANCE_NS)):
+        _match_by_time(rows.start_ns, row_key, start_ns, event_key, tolerance_ns, found)
     _match_by_order(rows, name, start_ns, stream, found)
     return found
+
+
+def _match_by_time(
+    row_start_ns: Int64Array,
+    row_key: Int64Array,
+    event_start_ns: Int64Array,
+    event_key: Int64Array,
+    tolerance_ns: int,
+    found: Int64Array,
+) -> None:
+    """Fills ``found`` for rows left over that have an event left over of the same key within the tolerance."""
+    free = np.ones(len(event_key), dtype=np.bool_)
+    free[found[found >= 0]] = False
+    events = np.flatnonzero(free)
+    rows = np.flatnonzero(found == ABSENT)
+    order = events[np.lexsort((event_start_ns[events], event_key[events]))]
+    sorted_start_ns = event_start_ns[order]
+    low, high = group_bounds(event_key[order], row_key[rows])
+    candidate = last_not_after(sorted_start_ns, low, high, row_start_ns[rows] + tolerance_ns)
+    taken = np.zeros(len(order), dtype=np.bool_)
+    # Equal kernels that start in the same ns ask for the same event: all but one try the one before.
+    for _ in range(_MAX_TRIES):
+        near = candidate >= low
+        near[near] = sorted_start_ns[candidate[near]] >= row_start_ns[rows[near]] - tolerance_ns
+        rows, candidate, low = rows[near], candidate[near], low[near]
+        if len(rows) == 0:
+            return
+        won = np.zeros(len(rows), dtype=np.bool_)
+        won[np.unique(candidate, return_index=True)[1]] = True
+        won &= ~taken[candidate]
+        taken[candidate[won]] = True
+        found[rows[won]] = order[candidate[won]]
+        rows, candidate, low = rows[~won], candidate[~won] - 1, low[~won]
 
 
 def _match_by_order(

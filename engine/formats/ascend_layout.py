@@ -96,9 +96,12 @@ def files_of(capture: Capture, role: str) -> list[Path]:
 
 
 def role_of_content(path: Path) -> str | None:
-    """Returns what a single file is, judged by its first bytes; None for files of other formats."""
-    with path.open("rb") as file:
-        head = file.read(PROBE_BYTES)
+    """Returns what a single file is, judged by its first bytes; None for other formats and unreadable files."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(PROBE_BYTES)
+    except OSError:
+        return None
     if head.startswith(b"SQLite format 3\0"):
         return DATABASE if _DATABASE.match(path.name) else None
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
