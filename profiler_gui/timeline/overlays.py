@@ -100,7 +100,12 @@ def paint_flows(
     # A loop over the arrows of one event, MAX_FLOWS at most.
     for flow in flows[:MAX_FLOWS].tolist():
         source, target = int(trace.flows.source[flow]), int(trace.flows.target[flow])
-        begin, end = _anchor(places, trace, rank, source), _anchor(places, trace, rank, target)
+        arrives_ns = int(trace.events.start_ns[target])
+        source_ns = int(trace.events.start_ns[source])
+        # From the end of the source, so that its name stays readable; never backwards only for that.
+        leaves_ns = max(min(source_ns + int(trace.events.duration_ns[source]), arrives_ns), source_ns)
+        begin = _anchor(places, trace, rank, source, leaves_ns)
+        end = _anchor(places, trace, rank, target, arrives_ns)
         if begin is None or end is None:
             continue
         painter.save()
@@ -116,10 +121,10 @@ def paint_flows(
         painter.drawText(QPointF(6, places.layout.pinned_height_px + 14), text)
 
 
-def _anchor(places: Places, trace: Trace, rank: int, event: int) -> tuple[Row, QPointF] | None:
+def _anchor(places: Places, trace: Trace, rank: int, event: int, time_ns: int) -> tuple[Row, QPointF] | None:
     """Returns in which row (the pinned one where there is one) and where an arrow meets an event."""
     events = trace.events
-    x_px = places.scale.x_px(int(events.start_ns[event]))
+    x_px = places.scale.x_px(time_ns)
     x_px = min(max(x_px, -4000.0), places.scale.width_px + 4000.0)
     for row, top_px in places.rows_of((rank, int(events.track[event]))):
         depth = min(int(events.depth[event]), max(row.lane_count - 1, 0))
