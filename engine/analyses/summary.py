@@ -76,13 +76,13 @@ class _Work:
 
     def __init__(self, progress: Progress, cancel: CancelToken, total: int) -> None:
         self._progress = progress
-        self._cancel = cancel
+        self.cancel = cancel
         self._total = total
         self._begun = 0
 
     def next(self, what: str) -> None:
         """Begins a stage. Raises OperationCancelled."""
-        self._cancel.check()
+        self.cancel.check()
         self._progress(self._begun / self._total, what)
         self._begun += 1
 
@@ -100,7 +100,7 @@ def _summarize_rank(entry: RankTrace, rank_steps: tuple[Step, ...], work: _Work)
     work.next(f"{who}: modules")
     modules = module_times(trace)
     work.next(f"{who}: fusion candidates")
-    candidates = fusion_candidates(trace)
+    candidates = fusion_candidates(trace, cancel=work.cancel)
     return RankSummary(
         rank=entry.rank,
         steps=rank_steps,

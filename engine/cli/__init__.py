@@ -1,0 +1,1 @@
+"""The engine without a window: one file per command."""

@@ -1,0 +1,58 @@
+"""The command line: commands in one list, errors turned into exit codes in one place."""
+
+import sys
+from collections.abc import Sequence
+
+import typer
+from typer.exceptions import TyperException
+from typer.main import get_command
+
+from engine.cli.analyze import analyze
+from engine.cli.compare import compare
+from engine.cli.console import EXIT_CANCELLED, EXIT_UNUSABLE_INPUT
+from engine.cli.convert import convert
+from engine.cli.info import info
+from engine.core.errors import EngineError, OperationCancelled
+
+
+def build_cli() -> typer.Typer:
+    """Returns the engine's commands as a typer application others may add to."""
+    cli = typer.Typer(
+        name="cannscope",
+        help="Profiler and trace analysis for AI jobs on Ascend NPUs.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    cli.callback()(_keep_commands_named)
+    for command in (info, analyze, compare, convert):
+        cli.command()(command)
+    return cli
+
+
+def _keep_commands_named() -> None:
+    """Makes typer keep sub-commands even when there is only one."""
+
+
+def command_names(cli: typer.Typer) -> frozenset[str]:
+    """Returns the names a first argument may have to be a command."""
+    return frozenset(item.name or getattr(item.callback, "__name__", "") for item in cli.registered_commands)
+
+
+def run(cli: typer.Typer, arguments: Sequence[str]) -> int:
+    """Runs one command and returns the exit code of CLI.md: 0, 1, 2 (one line on stderr) or 130."""
+    try:
+        result = get_command(cli)(list(arguments), prog_name="cannscope", standalone_mode=False)
+    except (OperationCancelled, KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("cancelled\n")
+        return EXIT_CANCELLED
+    except TyperException as error:
+        sys.stderr.write(f"cannscope: {error.format_message()} Try: cannscope --help\n")
+        return EXIT_UNUSABLE_INPUT
+    except EngineError as error:
+        sys.stderr.write(f"cannscope: {error}\n")
+        return EXIT_UNUSABLE_INPUT
+    except BrokenPipeError:
+        return 0
+    return result if isinstance(result, int) else 0

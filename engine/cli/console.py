@@ -1,0 +1,63 @@
+"""What every command shares: its common flags, progress on a terminal, one line per error, exit codes."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+
+from engine.core.progress import Progress, no_progress
+
+EXIT_NO = 1
+EXIT_UNUSABLE_INPUT = 2
+EXIT_CANCELLED = 130
+
+JsonFlag: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
+]
+QuietFlag: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notices.")]
+VerboseFlag: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Log what is being done on stderr.")]
+Paths: TypeAlias = Annotated[
+    list[Path], typer.Argument(help="Capture: a file, a profiler directory, or a directory of ranks.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a command writes, decided by its common flags."""
+
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    stdout: Console = field(default_factory=lambda: Console(soft_wrap=not sys.stdout.isatty()))
+    stderr: Console = field(default_factory=lambda: Console(stderr=True))
+
+    def __post_init__(self) -> None:
+        logging.basicConfig(level=logging.INFO if self.verbose else logging.WARNING, stream=sys.stderr, force=True)
+
+    def document(self, document: dict[str, Any]) -> None:
+        """Prints a JSON document; NaN and infinity never appear in it."""
+        sys.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Shows a progress bar on a terminal's stderr while the block runs."""
+        if self.quiet or not sys.stderr.isatty():
+            yield no_progress
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with RichProgress(*columns, console=self.stderr, transient=True) as bar:
+            task = bar.add_task("opening", total=1.0)
+
+            def report(done_ratio: float, what: str) -> None:
+                bar.update(task, completed=done_ratio, description=what)
+
+            yield report

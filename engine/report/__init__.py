@@ -1,0 +1,1 @@
+"""One file per output: JSON documents and text tables of analyses."""
