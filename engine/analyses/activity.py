@@ -66,15 +66,14 @@ def activities(trace: Trace) -> UInt8Array:
     """Returns the Activity of every event, uint8, shape (events,).
 
     Decided by track kind, category and name, each text once; only HCCL's transfers on device streams need the time:
-    those inside a collective belong to it and are NONE, so nothing is counted twice.
+    those inside a collective belong to it and are NONE, so nothing is counted twice. Events far outside the trace's
+    time range (one stray ``ts: 0``) are NONE as well: with them the device would be idle for years.
     """
     events = trace.events
     result = np.zeros(len(events), dtype=np.uint8)
     collective_rows = trace.events_of(TrackKind.COMMUNICATION_GROUP)
     result[collective_rows] = Activity.COMMUNICATION
     device_rows = trace.events_of(TrackKind.DEVICE_STREAM)
-    if len(device_rows) == 0:
-        return result
     result[device_rows] = _by_category_and_name(trace, device_rows)
     transfers = np.flatnonzero(result == _TRANSFER)
     if len(transfers):
@@ -85,6 +84,7 @@ def activities(trace: Trace) -> UInt8Array:
         computes = trace.kernel_row_of_event[undecided] != ABSENT
         computes |= _inside(trace, undecided, _computing_lane(trace))
         result[undecided] = np.where(computes, Activity.COMPUTING, Activity.NONE)
+    result[_far_outside(trace)] = Activity.NONE
     return result
 
 
@@ -139,6 +139,12 @@ def _verdict(kind: str, name: str, communicates: bool) -> int:
     if _MEMORY_NAME.match(word):
         return Activity.MEMORY
     return Activity.COMPUTING if kind in _UNSPECIFIC_CATEGORIES else _UNDECIDED
+
+
+def _far_outside(trace: Trace) -> BoolArray:
+    outside: BoolArray = trace.events.start_ns < trace.time_range.start_ns
+    outside |= trace.events.start_ns > trace.time_range.end_ns
+    return outside
 
 
 def _computing_lane(trace: Trace) -> Int32Array:

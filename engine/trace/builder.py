@@ -196,7 +196,7 @@ class TraceBuilder:
         self.diagnostics.add(
             "timestamp-far-outside",
             Severity.NOTICE,
-            "events lie more than an hour from all others; they are kept and left out of the first view",
+            "events lie more than an hour from all others; they are kept, out of the first view and of device times",
             count=outside,
         )
         inside = (start_ns >= low) & (start_ns <= high)

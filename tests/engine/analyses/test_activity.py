@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from engine.analyses.activity import Activity, activities
 from engine.analyses.communication_names import communication_names, is_communication_name
+from engine.analyses.device import device_totals
+from engine.analyses.idle import idle_gaps
 from engine.analyses.steps import steps
 from engine.trace import StringTable, TrackKind
 from tests.support.opened import opened_trace
@@ -152,3 +154,15 @@ def test_planes_hosts_and_overlap_lanes_are_not_device_work():
         ]
     )
     assert not activities(trace).any()
+
+
+def test_a_stray_time_years_away_is_no_device_work():
+    """B5.6: one event with ts = 0 must not make the device idle for years."""
+    rows = [Row("npu 2", 0, 5, "stray", "AI_CORE")]
+    rows += [Row("npu 2", 1e13 + start, 1e13 + start + 5, "k", "AI_CORE") for start in (0, 50)]
+    trace = trace_from_rows(rows)
+    assert activities(trace).tolist() == [Activity.NONE, Activity.COMPUTING, Activity.COMPUTING]
+    totals = device_totals(trace)
+    assert totals is not None
+    assert totals.span_ns == 55_000
+    assert len(idle_gaps(trace)) == 1
