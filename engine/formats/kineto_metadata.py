@@ -64,8 +64,8 @@ def read_metadata(path: Path, top_level: Mapping[str, Any], device: int, diagnos
     properties = top_level.get("deviceProperties")
     properties = [item for item in properties if isinstance(item, dict)] if isinstance(properties, list) else []
     used = next((item for item in properties if item.get("id") == device), None)
-    if used is None and device < 0 and properties:
-        used = properties[0]
+    if used is None and (device < 0 or len(properties) == 1) and properties:
+        used = properties[0]  # a process that sees one device may number it otherwise than its rows do
     host = top_level.get("host_name")
     return TraceMetadata(
         rank=_rank(path, distributed, diagnostics),

@@ -104,7 +104,7 @@ def _process_track(texts: StringTable, labels: EventLabels, side: int, process: 
         device = _number(pid)
         return Track(TrackKind.PROCESS, shown, sort_key=_DEVICE_FIRST + device, device=device, process_id=pid)
     if side == SPAN:
-        return Track(TrackKind.PROCESS, pid or name or "Spans", sort_key=_SPANS_LAST, process_id=pid)
+        return Track(TrackKind.PROCESS, pid or name or "Profiler", sort_key=_SPANS_LAST, process_id=pid)
     order = labels.process_order.get(process, 0)
     return Track(TrackKind.PROCESS, f"{name or 'Process'} {pid}", sort_key=order, process_id=pid)
 
@@ -118,14 +118,15 @@ def _thread_track(raw: RawEvents, texts: StringTable, labels: EventLabels, row: 
         shown = name or f"thread {tid}"
         return Track(TrackKind.HOST_THREAD, shown, parent, order, process_id=pid, thread_id=tid)
     if side == SPAN:
-        return Track(TrackKind.ANNOTATION, name or tid or "Spans", parent, order, process_id=pid, thread_id=tid)
+        return Track(TrackKind.ANNOTATION, name or tid or "Profiler", parent, order, process_id=pid, thread_id=tid)
     recorded = int(raw.stream[row])
     # 2021 writes tid "stream 7"; a synchronisation of the whole context has stream −1.
     stream = recorded if recorded >= 0 else _number(tid.removeprefix("stream").strip())
+    shown = name or (f"stream {stream}" if stream >= 0 else f"stream {tid}")
     place = {"device": _number(pid), "stream": stream, "process_id": pid, "thread_id": tid}
     if side == DEVICE:
-        return Track(TrackKind.DEVICE_STREAM, name or f"stream {tid}", parent, order, **place)  # type: ignore[arg-type]
-    return Track(TrackKind.ANNOTATION, f"{name or f'stream {tid}'} annotations", parent, order, **place)  # type: ignore[arg-type]
+        return Track(TrackKind.DEVICE_STREAM, shown, parent, order, **place)  # type: ignore[arg-type]
+    return Track(TrackKind.ANNOTATION, f"{shown} annotations", parent, order, **place)  # type: ignore[arg-type]
 
 
 def _number(text: str) -> int:
