@@ -208,7 +208,7 @@ class TimelineCanvas(QWidget):
         self._paint_rows(painter)
         if self._trace is not None:
             self._paint_overlays(painter, self._trace)
-        if self.hasFocus():
+        if self._trace is not None and self.hasFocus():
             paint_outline(painter, QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), self._theme.colours.range, 1)
         painter.end()
 
