@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.core.errors import SourcePosition
 from engine.formats.ascend_lanes import Lanes
+from engine.formats.reader import ReadContext
 from engine.formats.trace_events import ABSENT_TIME_NS, RawEvents
 from engine.trace.builder import TraceBuilder
 from engine.trace.diagnostics import Severity
@@ -16,19 +17,27 @@ from engine.trace.tracks import Track, TrackKind
 
 _UNIT = re.compile(r"^(?P<title>.*)\((?P<unit>[^()]+)\)$")
 _PLAIN_UNITS = ("MHz", "KB", "MB", "GB", "B")
+_CHECK_EVERY = 4096
 _SERIES_KEYS = ("acc_id",)
 """Arguments that tell series of one name apart instead of being values."""
 
 
 def add_counters(
-    builder: TraceBuilder, texts: StringTable, raw: RawEvents, lanes: Lanes, position: SourcePosition
+    builder: TraceBuilder,
+    texts: StringTable,
+    raw: RawEvents,
+    lanes: Lanes,
+    position: SourcePosition,
+    context: ReadContext,
 ) -> None:
     """Adds one COUNTER track per counter name under its layer, and one series per value on it.
 
     A Python loop: counters are decoded one by one and make a few percent of the events.
     """
     samples: dict[tuple[int, str, str, str], tuple[list[int], list[float]]] = {}
-    for event in raw.counters:
+    for index, event in enumerate(raw.counters):
+        if index % _CHECK_EVERY == 0:
+            context.cancel.check()
         time_ns = int(raw.start_ns[event.row])
         values = [(key, value) for key, value in event.args.items() if key not in _SERIES_KEYS]
         numbers = [(key, float(value)) for key, value in values if _is_number(value)]

@@ -117,16 +117,22 @@ def _merge(parts: list[TableColumns], first_rows: list[int], strings: StringInte
         duration_ns=np.maximum(duration_ns, 0),
         name=np.concatenate([part.text("name") for part in parts]),
         stream=decimal("stream"),
-        device=decimal("device").astype(np.int32),
+        device=_narrow(decimal("device")),
         is_communication=np.isin(texts["core_type"], cores),
         row=np.concatenate([first + part.row for first, part in zip(first_rows, parts, strict=True)]),
         table=KernelTable(
             event=np.full(count, ABSENT, dtype=np.int32),
-            block_count=decimal("block_count").astype(np.int32),
-            step=decimal("step").astype(np.int32),
+            block_count=_narrow(decimal("block_count")),
+            step=_narrow(decimal("step")),
             **texts,
         ),
     )
+
+
+def _narrow(column: Int64Array) -> Int32Array:
+    """Returns the column as int32; numbers that cannot be what the title says (beyond int32) count as absent."""
+    fits = (column >= 0) & (column <= np.iinfo(np.int32).max)
+    return np.where(fits, column, ABSENT).astype(np.int32)
 
 
 def _look_for_spreadsheet_times(rows: KernelRows, path: Path, log: DiagnosticLog) -> None:

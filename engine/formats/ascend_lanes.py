@@ -4,13 +4,13 @@ Lanes are told apart by what their process and thread are called, never by decod
 between CANN releases and overflows into the pid.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from engine.core.arrays import Int32Array
+from engine.core.arrays import Int32Array, Int64Array
 from engine.core.errors import SourcePosition
 from engine.formats.trace_events import RawEvents
 from engine.trace.builder import TraceBuilder
@@ -61,14 +61,16 @@ class Lanes:
     parents: dict[int, int]
     tracks: dict[tuple[int, int], int]
 
-    def track_column(self, process: Int32Array, thread: Int32Array) -> Int32Array:
-        """Returns the track of each event, int32."""
-        key = (process.astype(np.int64) << 32) | (thread.astype(np.int64) + 1)
-        distinct, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        found = np.empty(len(distinct), dtype=np.int32)
-        for index, row in enumerate(first.tolist()):
-            found[index] = self.tracks[int(process[row]), int(thread[row])]
-        return found[inverse]
+    def track_column(self, pairs: Sequence[tuple[int, int]], pair_of_event: Int64Array) -> Int32Array:
+        """Returns the track of each event, int32, from what ``distinct_pairs`` returned."""
+        return np.array([self.tracks[pair] for pair in pairs], dtype=np.int32)[pair_of_event]
+
+
+def distinct_pairs(process: Int32Array, thread: Int32Array) -> tuple[list[tuple[int, int]], Int64Array]:
+    """Returns the distinct (process, thread) of events, and for each event which of them it has (int64)."""
+    key = (process.astype(np.int64) << 32) | (thread.astype(np.int64) + 1)
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return list(zip(process[first].tolist(), thread[first].tolist(), strict=True)), inverse.astype(np.int64)
 
 
 def read_layers(raw: RawEvents, texts: StringTable, log: DiagnosticLog, position: SourcePosition) -> dict[int, Layer]:

@@ -14,7 +14,7 @@ from engine.formats.ascend_communication import CommunicationRows
 from engine.formats.ascend_counters import add_counters
 from engine.formats.ascend_kernel_join import match_kernels
 from engine.formats.ascend_kernels import KernelRows
-from engine.formats.ascend_lanes import add_lanes, read_layers
+from engine.formats.ascend_lanes import add_lanes, distinct_pairs, read_layers
 from engine.formats.ascend_trace_files import read_trace_files
 from engine.formats.flow_binding import bind_flows, flow_kinds
 from engine.formats.reader import ReadContext
@@ -86,16 +86,16 @@ def read_trace_view(
     placed = np.isin(raw.phase, (_SLICE, *_INSTANTS)) & (raw.start_ns != ABSENT_TIME_NS)
     row = np.flatnonzero(placed)
     _count_unused(raw, row, builder.diagnostics, position)
-    used = zip(raw.process[row].tolist(), raw.thread[row].tolist(), strict=True)
+    pairs, pair_of_event = distinct_pairs(raw.process[row], raw.thread[row])
     counted = [int(raw.process[event.row]) for event in raw.counters]
     context.cancel.check()
-    lanes = add_lanes(builder, texts, layers, used, counted, device)
-    add_counters(builder, texts, raw, lanes, position)
+    lanes = add_lanes(builder, texts, layers, pairs, counted, device)
+    add_counters(builder, texts, raw, lanes, position, context)
     return TraceView(
         paths=read_paths,
         raw=raw,
         row=row,
-        track=lanes.track_column(raw.process[row], raw.thread[row]),
+        track=lanes.track_column(pairs, pair_of_event),
         kinds=tuple(track.kind for track in builder.tracks),
         duration_ns=np.maximum(raw.duration_ns[row], 0),
     )
