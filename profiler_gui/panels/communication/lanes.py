@@ -63,20 +63,16 @@ def lanes_of(job: Job, joined: JobCommunication) -> tuple[Lane, ...]:
 
 
 def _lane(job: Job, rank: int, collectives: tuple[Collective, ...]) -> Lane:
+    from engine.analyses.collective_times import collective_times
     from engine.analyses.device import device_work
-    from engine.trace.intervals import EMPTY, difference, intersection, union
+    from engine.trace.intervals import EMPTY, difference, intersection
 
     entry = job.rank_trace(rank)
+    times = collective_times(collectives)
     start_ns = np.array([item.start_ns for item in collectives], dtype=np.int64)
     end_ns = start_ns + np.array([item.elapsed_ns for item in collectives], dtype=np.int64)
-    is_split = np.array([item.wait_ns is not None for item in collectives], dtype=np.bool_)
-    arrived_ns = start_ns + np.array([item.wait_ns or 0 for item in collectives], dtype=np.int64)
-    # A moment in which one collective transfers counts as transfer, as in the analysis of steps.
-    transfer = union(arrived_ns[is_split], end_ns[is_split])
-    wait = difference(union(start_ns[is_split], arrived_ns[is_split]), transfer)
-    unsplit = difference(difference(union(start_ns[~is_split], end_ns[~is_split]), transfer), wait)
     computing = device_work(entry.trace).computing if len(entry.trace.events) else EMPTY
-    sets = (transfer, wait, unsplit)
+    sets = (times.transfer, times.wait, times.unsplit)
     return Lane(
         rank,
         entry.offset_ns,

@@ -207,27 +207,24 @@ def _scrolled(widget: QWidget) -> QScrollArea:
 
 def sentence_of(summary: JobSummary, rank: int) -> str:
     """Returns what a rank's communication amounts to, in one line."""
+    from engine.analyses.collective_times import collective_times
+
     collectives = summary.communication.collectives.get(rank, ())
     if not collectives:
         return tr("Rank {rank} takes part in no collective.", rank=rank)
-    unsplit = [item for item in collectives if item.wait_ns is None]
-    text = tr(
-        "Rank {rank}: collectives {count}, exposed {exposed}",
-        rank=rank,
-        count=format_count(len(collectives)),
-        exposed=format_duration_ns(sum(item.exposed_ns for item in collectives)),
-    )
+    times = collective_times(collectives)
+    parts = [tr("{count} collectives", count=format_count(len(collectives)))]
+    if times.wait.total_ns or times.transfer.total_ns:
+        parts.append(tr("{duration} waiting", duration=format_duration_ns(times.wait.total_ns)))
+        parts.append(tr("{duration} transfer", duration=format_duration_ns(times.transfer.total_ns)))
     device = summary.rank(rank).device
     if device is not None and device.overlap_ratio is not None:
-        text += tr(", {share} of communication hidden behind computing", share=format_ratio(device.overlap_ratio))
-    split = [item for item in collectives if item.wait_ns is not None]
-    if split:
-        text += tr(
-            ". Split: {wait} waiting, {transfer} transfer",
-            wait=format_duration_ns(sum(item.wait_ns or 0 for item in split)),
-            transfer=format_duration_ns(sum(item.transfer_ns or 0 for item in split)),
-        )
-    return f"{text}. {_unsplit(unsplit)}".strip() if unsplit else f"{text}."
+        exposed = format_duration_ns(device.exposed_communication_ns)
+        parts.append(tr("{duration} exposed", duration=exposed))
+        parts.append(tr("{share} hidden behind computing", share=format_ratio(device.overlap_ratio)))
+    text = tr("Rank {rank}: {parts}.", rank=rank, parts=", ".join(parts))
+    unsplit = [item for item in collectives if item.wait_ns is None]
+    return f"{text} {_unsplit(unsplit)}" if unsplit else text
 
 
 def _unsplit(unsplit: list[Collective]) -> str:

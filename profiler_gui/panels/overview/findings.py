@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.core.number_format import format_bytes, format_count, format_duration_ns, format_ratio
 from profiler_gui.panels.overview.evidence import Evidence, evidence_of
+from profiler_gui.panels.overview.step_bars import collectives_of_steps, step_parts
 from profiler_gui.session.selection import CandidateSelection, CollectiveSelection, IdleSelection
 from profiler_gui.toolkit.translations import tr
 
@@ -60,11 +61,12 @@ class Checklist:
 def findings_of(summary: JobSummary, rank: int) -> tuple[FindingText, ...]:
     """Returns the findings of a rank, the most expensive first, memory last."""
     entry = summary.rank(rank)
-    whole_ns = rank_time_ns(entry)
+    times_ns = rank_times_ns(summary, rank)
+    whole_ns = sum(times_ns.values()) if entry.device is not None else 0.0
     found = [
         *_waiting(summary, rank, whole_ns),
-        *_transfer(summary, rank, whole_ns),
-        *_unsplit(summary, rank, whole_ns),
+        *_transfer(summary, rank, times_ns.get("transfer", 0.0), whole_ns),
+        *_unsplit(summary, rank, times_ns.get("communication", 0.0), whole_ns),
         *_idle(entry, whole_ns),
         *(_fusion(owner, item, is_own=owner == rank) for owner, item in _largest_candidates(summary, rank)),
     ]
@@ -73,13 +75,22 @@ def findings_of(summary: JobSummary, rank: int) -> tuple[FindingText, ...]:
     return (*timed[: SHOWN_COUNT - len(memory)], *memory)
 
 
-def rank_time_ns(entry: RankSummary) -> float:
-    """Returns what shares of a rank's time are taken of: all its steps, else the span of its device work."""
-    steps_ns = sum(
-        (step.computing_ns or 0) + (step.communication_not_overlapped_ns or 0) + (step.free_ns or 0)
-        for step in entry.steps
-    )
-    return steps_ns or float(entry.device.span_ns if entry.device else 0)
+def rank_times_ns(summary: JobSummary, rank: int) -> dict[str, float]:
+    """Returns ns by part (ids of ``step_parts``), disjoint, over all steps; of the collectives where no step has any.
+
+    Traces of the host have no steps with device times; there the times of the collectives are all that is known.
+    """
+    from engine.analyses.collective_times import collective_times
+
+    times: dict[str, float] = defaultdict(float)
+    for step, inside in zip(summary.rank(rank).steps, collectives_of_steps(summary, rank), strict=True):
+        for part, ns in step_parts(step, inside):
+            times[part] += ns
+    if not times:
+        own = collective_times(summary.communication.collectives.get(rank, ()))
+        sets = {"transfer": own.transfer, "waiting": own.wait, "communication": own.unsplit}
+        times.update({part: float(found.total_ns) for part, found in sets.items()})
+    return dict(times)
 
 
 def checklist_of(summary: JobSummary, rank: int) -> Checklist:
@@ -115,62 +126,60 @@ def checklist_of(summary: JobSummary, rank: int) -> Checklist:
 
 def _waiting(summary: JobSummary, rank: int, whole_ns: float) -> list[FindingText]:
     """Returns one finding for the late rank that costs this one the most."""
+    from engine.analyses.collective_times import collective_times
+
     by_rank: dict[int, list[tuple[int, Collective]]] = defaultdict(list)
     for index, item in enumerate(summary.communication.collectives.get(rank, ())):
         if item.wait_ns and item.late_rank is not None and item.late_rank != rank:
             by_rank[item.late_rank].append((index, item))
     if not by_rank:
         return []
-    late, items = max(by_rank.items(), key=lambda entry: sum(item.wait_ns or 0 for _, item in entry[1]))
-    wait_ns = sum(item.wait_ns or 0 for _, item in items)
-    largest, _ = max(items, key=lambda entry: entry[1].wait_ns or 0)
+    # Collectives may wait at the same time, so their waits are joined, not added.
+    costs_ns = {
+        late: collective_times(replace(item, elapsed_ns=item.wait_ns or 0) for _, item in items).wait.total_ns
+        for late, items in by_rank.items()
+    }
+    late = max(costs_ns, key=costs_ns.__getitem__)
+    largest, _ = max(by_rank[late], key=lambda entry: entry[1].wait_ns or 0)
     slow = next((item for item in summary.communication.slow_ranks if item.rank == late), None)
-    detail = tr(
-        "{duration} ({share}) in {count} collectives.",
-        duration=format_duration_ns(wait_ns),
-        share=_share(wait_ns, whole_ns),
-        count=format_count(len(items)),
-    )
+    count = format_count(len(by_rank[late]))
+    detail = tr("{time} in {count} collectives.", time=_with_share(costs_ns[late], whole_ns), count=count)
     if slow is not None:
         detail += " " + tr("While others wait, rank {rank} is: {cause}.", rank=late, cause=slow.cause)
     title = tr("Waits for rank {rank}", rank=late)
-    return [FindingText(title, detail, "", wait_ns, Evidence("communication", CollectiveSelection(rank, largest)))]
+    evidence = Evidence("communication", CollectiveSelection(rank, largest))
+    return [FindingText(title, detail, "", costs_ns[late], evidence)]
 
 
-def _transfer(summary: JobSummary, rank: int, whole_ns: float) -> list[FindingText]:
+def _transfer(summary: JobSummary, rank: int, exposed_ns: float, whole_ns: float) -> list[FindingText]:
     """Returns the finding about transfer that computing does not hide, where it is told from waiting."""
-    split = [item for item in summary.communication.collectives.get(rank, ()) if item.wait_ns is not None]
-    exposed_ns = sum(item.exposed_ns - (item.exposed_wait_ns or 0) for item in split)
     if exposed_ns <= 0:
         return []
-    hideable_ns = [item.hideable_ns for item in split if item.hideable_ns is not None]
-    detail = tr(
-        "{duration} ({share}) of transfer is not covered by computing.",
-        duration=format_duration_ns(exposed_ns),
-        share=_share(exposed_ns, whole_ns),
-    )
-    gain = (
-        tr("at most {duration} could be hidden", duration=format_duration_ns(sum(hideable_ns))) if hideable_ns else ""
-    )
-    return [
-        FindingText(tr("Exposed transfer"), detail, gain, exposed_ns, evidence_of(summary, rank, "transfer")),
-    ]
+    collectives = summary.communication.collectives.get(rank, ())
+    hideable_ns = [item.hideable_ns for item in collectives if item.hideable_ns is not None]
+    detail = tr("{time} of transfer is not covered by computing.", time=_with_share(exposed_ns, whole_ns))
+    gain = ""
+    if hideable_ns:
+        most_ns = min(float(sum(hideable_ns)), exposed_ns)
+        gain = tr("at most {duration} could be hidden", duration=format_duration_ns(most_ns))
+    evidence = evidence_of(summary, rank, "transfer")
+    return [FindingText(tr("Exposed transfer"), detail, gain, exposed_ns, evidence)]
 
 
-def _unsplit(summary: JobSummary, rank: int, whole_ns: float) -> list[FindingText]:
+def _unsplit(summary: JobSummary, rank: int, exposed_ns: float, whole_ns: float) -> list[FindingText]:
+    """Returns the finding about communication whose members are not all open."""
+    if exposed_ns <= 0:
+        return []
     unsplit = [item for item in summary.communication.collectives.get(rank, ()) if item.wait_ns is None]
-    exposed_ns = sum(item.exposed_ns for item in unsplit)
-    if exposed_ns <= 0:
-        return []
     missing = sorted({number for item in unsplit for number in item.missing_ranks})
-    detail = tr("{duration} ({share}).", duration=format_duration_ns(exposed_ns), share=_share(exposed_ns, whole_ns))
     if len(missing) == 1:
-        detail += " " + tr("Waiting and transfer are unsplit: open the peer (rank {rank}).", rank=missing[0])
+        advice = tr("Waiting and transfer are unsplit: open the peer (rank {rank}).", rank=missing[0])
     elif missing:
         ranks = ", ".join(map(str, missing))
-        detail += " " + tr("Waiting and transfer are unsplit: open the peers (ranks {ranks}).", ranks=ranks)
+        advice = tr("Waiting and transfer are unsplit: open the peers (ranks {ranks}).", ranks=ranks)
     else:
-        detail += " " + tr("Waiting and transfer are unsplit: the members are not all known.")
+        advice = tr("Waiting and transfer are unsplit: the members are not all known.")
+    detail = f"{_with_share(exposed_ns, whole_ns)}. {advice}"
     evidence = evidence_of(summary, rank, "communication")
     return [FindingText(tr("Exposed communication"), detail, "", exposed_ns, evidence)]
 
@@ -189,9 +198,8 @@ def _idle(entry: RankSummary, whole_ns: float) -> list[FindingText]:
     cause, gaps = max(by_cause.items(), key=lambda item: sum(map(length_ns, item[1])))
     idle_ns = sum(map(length_ns, gaps))
     detail = tr(
-        "{duration} ({share}) in {count} gaps of 20 µs and more.",
-        duration=format_duration_ns(idle_ns),
-        share=_share(idle_ns, whole_ns),
+        "{time} in {count} gaps of 20 µs and more.",
+        time=_with_share(idle_ns, whole_ns),
         count=format_count(len(gaps)),
     )
     title = tr("Device idle: {cause}", cause=_cause_text(cause))
@@ -274,5 +282,7 @@ def _memory(entry: RankSummary) -> list[FindingText]:
     return [FindingText(title, detail + ".", "", 0.0, Evidence("memory"))]
 
 
-def _share(part_ns: float, whole_ns: float) -> str:
-    return format_ratio(part_ns / whole_ns if whole_ns else None)
+def _with_share(part_ns: float, whole_ns: float) -> str:
+    """Returns ``"316.0 ms (39 %)"``; the share only where the whole is known."""
+    duration = format_duration_ns(part_ns)
+    return f"{duration} ({format_ratio(part_ns / whole_ns)})" if whole_ns else duration

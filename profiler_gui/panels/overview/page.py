@@ -172,6 +172,7 @@ class OverviewPage(QScrollArea):
     def _update_steps(self, summary: JobSummary, rank: int) -> None:
         rows = [(entry.rank, self._bars_of(summary, entry.rank)) for entry in summary.ranks]
         bars = [(number, index, bar) for number, own in rows for index, bar in enumerate(own)]
+        self._steps_card.setVisible(any(bar.parts for _, _, bar in bars))
         lies = len(bars) <= MAX_LYING_BARS
         self._bars.setVisible(lies)
         self._columns.setVisible(not lies)
@@ -201,14 +202,17 @@ class OverviewPage(QScrollArea):
     def _update_memory(self, summary: JobSummary, rank: int) -> None:
         bars = memory_bars(summary, rank)
         self._memory_card.setVisible(bool(bars))
+        on_device = any(entry.memory is not None and entry.memory.device >= 0 for entry in summary.ranks)
+        title = tr("Device memory at its highest") if on_device else tr("Host memory at its highest")
+        self._memory_card.heading.setText(title)
         self._memory_ranks = [number for number, _ in bars]
         self._memory_bars.set_bars(tuple(bar for _, bar in bars))
         self._memory_legend.set_entries(memory_legend(tuple(bar for _, bar in bars)))
 
     def _follow(self, target: str) -> None:
         summary = self._session.job_summary
-        if target == "memory":
-            self._context.show_pane("memory")
+        if target in ("memory", "events"):
+            self._context.show_pane(target)
         elif summary is not None:
             self._show(evidence_of(summary, self._session.rank, target))
 

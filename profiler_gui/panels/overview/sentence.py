@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the analyses are imported after the first paint
     from engine.analyses.headline import Headline
 
-_DURATION = re.compile(r"[\d.,]+ (?:ns|µs|ms|s)\b")
+_DURATION = r"[\d.,]+ (?:ns|µs|ms|s)\b"
+_NUMBERS = (
+    ("waiting", re.compile(rf"waits? {_DURATION}")),
+    ("events", re.compile(r"[\d,]+ host events?")),
+    ("step", re.compile(_DURATION)),
+)
+"""What a sentence says in numbers besides its shares; the first pattern that fits a place decides."""
 
 
 def linked(headline: Headline) -> str:
@@ -22,9 +28,7 @@ def linked(headline: Headline) -> str:
         start = headline.sentence.find(share.text)
         if start >= 0:
             spans.append((start, start + len(share.text), share.id))
-    duration = _DURATION.search(headline.sentence)
-    if duration is not None:
-        spans.append((duration.start(), duration.end(), "step"))
+    spans += [(*found.span(), target) for target, number in _NUMBERS if (found := number.search(headline.sentence))]
     pieces = []
     done = 0
     for start, end, target in sorted(spans):

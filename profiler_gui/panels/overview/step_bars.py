@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.core.number_format import format_duration_ns, format_ratio
@@ -19,14 +19,23 @@ if TYPE_CHECKING:  # the analyses are imported after the first paint
 def step_bars(summary: JobSummary, rank: int) -> tuple[Bar, ...]:
     """Returns one bar per step of a rank, in order; a step without device times has a bar without parts."""
     rank_steps = summary.rank(rank).steps
+    return tuple(
+        _bar(step_title(step, index, is_only=len(rank_steps) == 1), step_parts(step, inside))
+        for index, (step, inside) in enumerate(zip(rank_steps, collectives_of_steps(summary, rank), strict=True))
+    )
+
+
+def collectives_of_steps(summary: JobSummary, rank: int) -> list[list[Collective]]:
+    """Returns the collectives of every step of a rank."""
+    from engine.analyses.step_ranges import positions_of_collectives
+
+    rank_steps = summary.rank(rank).steps
     collectives = summary.communication.collectives.get(rank, ())
-    starts_ns = [item.start_ns for item in collectives]  # ascending
-    bars = []
-    for index, step in enumerate(rank_steps):
-        first = bisect_left(starts_ns, step.range.start_ns)
-        inside = collectives[first : bisect_left(starts_ns, step.range.end_ns)]
-        bars.append(_bar(step_title(step, index, is_only=len(rank_steps) == 1), step_parts(step, inside)))
-    return tuple(bars)
+    inside: list[list[Collective]] = [[] for _ in rank_steps]
+    for item, position in zip(collectives, positions_of_collectives(collectives, rank_steps).tolist(), strict=True):
+        if position >= 0:
+            inside[position].append(item)
+    return inside
 
 
 def step_title(step: Step, index: int, *, is_only: bool) -> str:
@@ -36,7 +45,7 @@ def step_title(step: Step, index: int, *, is_only: bool) -> str:
     return tr("step {number}", number=index if step.step is None else step.step)
 
 
-def step_parts(step: Step, collectives: tuple[Collective, ...]) -> tuple[tuple[str, float], ...]:
+def step_parts(step: Step, collectives: Sequence[Collective]) -> tuple[tuple[str, float], ...]:
     """Returns (id, ns) of the parts that add up to the step: what the capture does not define is left out.
 
     Communication is what computing does not cover. Where collectives overlap each other it is divided in the
@@ -47,11 +56,12 @@ def step_parts(step: Step, collectives: tuple[Collective, ...]) -> tuple[tuple[s
     if exposed_ns is None:
         exposed_ns = max(0.0, (step.communication_ns or 0.0) - overlap_ns)
     parts = [("computing", max(0.0, (step.computing_ns or 0.0) - overlap_ns)), ("overlap", overlap_ns)]
-    whole_ns = sum(item.exposed_ns for item in collectives)
-    if step.wait_ns is None or not whole_ns:
+    if step.wait_ns is None or not collectives:
         parts.append(("communication", exposed_ns))
     else:
-        wait_ns = exposed_ns * sum(item.exposed_wait_ns or 0 for item in collectives) / whole_ns
+        whole_ns = sum(item.exposed_ns for item in collectives)
+        waits_ns = sum(item.exposed_wait_ns or 0 for item in collectives)
+        wait_ns = min(exposed_ns, exposed_ns * waits_ns / whole_ns) if whole_ns else 0.0
         parts += [("transfer", exposed_ns - wait_ns), ("waiting", wait_ns)]
     parts.append(("idle", step.free_ns or 0.0))
     return tuple((part, ns) for part, ns in parts if ns > 0)
@@ -83,7 +93,10 @@ def legend_of(bars: tuple[Bar, ...]) -> tuple[LegendEntry, ...]:
     """Returns the legend of what the bars hold, in the order of the parts."""
     present = {part.id for bar in bars for part in bar.parts}
     order = ("computing", "overlap", "transfer", "waiting", "communication", "idle")
-    return tuple(LegendEntry(title_of(part), fill_of(part)) for part in order if part in present)
+    idle = tr("idle (neither computing nor communicating)")
+    return tuple(
+        LegendEntry(idle if part == "idle" else title_of(part), fill_of(part)) for part in order if part in present
+    )
 
 
 def _bar(title: str, parts: tuple[tuple[str, float], ...]) -> Bar:

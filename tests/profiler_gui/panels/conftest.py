@@ -34,3 +34,9 @@ def cnn(captures: Path) -> Document:
 def alexnet(captures: Path) -> Document:
     """A capture without communication, steps and memory."""
     return captured(captures / "pytorch" / "alexnet.json.gz")
+
+
+@pytest.fixture(scope="session")
+def gloo(captures: Path) -> Document:
+    """Four ranks without a device, whose collectives run at the same time as each other."""
+    return captured(captures / "pytorch" / "gpt-cpu" / "ddp4_gloo")

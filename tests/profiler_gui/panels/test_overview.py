@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel
 from engine.analyses.headline import headline
 from engine.trace import TimeRange
 from profiler_gui.panels.overview.evidence import evidence_of
-from profiler_gui.panels.overview.findings import checklist_of, findings_of, rank_time_ns
+from profiler_gui.panels.overview.findings import checklist_of, findings_of, rank_times_ns
 from profiler_gui.panels.overview.memory_bars import memory_bars
 from profiler_gui.panels.overview.page import OverviewPage
 from profiler_gui.panels.overview.sentence import linked
@@ -191,8 +191,22 @@ def test_unsplit_communication_asks_for_the_peers(cnn):
     assert "open the peers (ranks 1, 2, 3, 4, 5, 6, 7)" in found.detail
 
 
-def test_shares_are_taken_of_the_steps(qwen3):
-    assert rank_time_ns(qwen3.summary.rank(0)) == pytest.approx(810.0e6, rel=1e-3)
+def test_the_parts_of_a_ranks_time_are_those_of_its_steps(qwen3):
+    times_ns = rank_times_ns(qwen3.summary, 0)
+    assert sum(times_ns.values()) == pytest.approx(810.0e6, rel=1e-3)
+    assert set(times_ns) == {"computing", "transfer", "waiting", "idle"}
+
+
+def test_waits_of_collectives_that_overlap_are_not_added_up(world, page, gloo):
+    found = next(item for item in findings_of(gloo.summary, 0) if item.title == "Waits for rank 2")
+    collectives = [item for item in gloo.summary.communication.collectives[0] if item.late_rank == 2]
+    assert 0 < found.cost_ns < sum(item.wait_ns for item in collectives)
+    assert "%" not in found.detail.split(" in ")[0]
+
+
+def test_every_number_about_a_trace_of_the_host_is_a_link_too(gloo):
+    rich = linked(headline(gloo.summary, 0))
+    assert re.findall(r'href="(\w+)"', rich) == ["events", "step", "waiting"]
 
 
 def test_what_was_checked_and_found_nothing_is_listed_and_what_was_not_recorded_beside_it(alexnet):
@@ -243,6 +257,12 @@ def test_a_drawn_trace_shows_its_parts(world, page):
     world.session.show(drawn("gpu 7 | AAAA..BB |"))
     bars = next(item for item in page.findChildren(StackedBars) if item.accessibleName() == "Steps")
     assert [(part.id, part.value) for part in bars.bars[0].parts] == [("computing", 6000), ("idle", 2000)]
+
+
+def test_a_trace_of_the_host_has_no_empty_bars(world, page):
+    world.session.show(drawn("host 1 | AAAA..BB |"))
+    assert page._steps_card.isHidden()
+    assert any(text.startswith("No device work") for text in texts(page))
 
 
 def test_texts_of_the_capture_are_not_read_as_markup(qwen3):
