@@ -1,6 +1,7 @@
 """Device time by operator."""
 
 from dataclasses import dataclass
+from itertools import starmap
 
 import numpy as np
 
@@ -52,24 +53,12 @@ def operator_statistics(trace: Trace, window: TimeRange | None = None) -> tuple[
     max_ns = np.zeros(len(count), dtype=np.int64)
     np.maximum.at(max_ns, group, duration_ns)
     name = _most_frequent(group, trace.events.name[rows], len(count))
-    whole_ns = int(total_ns.sum())
-    names = trace.strings.texts(name)
-    types = trace.strings.texts(type_of_group)
-    cores = trace.strings.texts(core_of_group)
-    # One Python step per operator type, not per event.
-    return tuple(
-        OperatorStatistic(
-            name=names[index],
-            type=types[index],
-            core_type=cores[index],
-            count=int(count[index]),
-            total_ns=int(total_ns[index]),
-            min_ns=int(min_ns[index]),
-            max_ns=int(max_ns[index]),
-            share_ratio=int(total_ns[index]) / whole_ns if whole_ns else 0.0,
-        )
-        for index in np.lexsort((-count, -total_ns)).tolist()
-    )
+    order = np.lexsort((-count, -total_ns))
+    texts = (trace.strings.texts(column[order]) for column in (name, type_of_group, core_of_group))
+    share = total_ns / max(int(total_ns.sum()), 1)
+    numbers = (column[order].tolist() for column in (count, total_ns, min_ns, max_ns, share))
+    # One object per operator type, not per event; the columns stand in the order of the fields.
+    return tuple(starmap(OperatorStatistic, zip(*texts, *numbers, strict=True)))
 
 
 def _tasks(trace: Trace, window: TimeRange | None) -> tuple[AnyArray, Int64Array]:

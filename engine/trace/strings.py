@@ -8,6 +8,8 @@ import numpy as np
 from engine.core.arrays import Int32Array, Int64Array, UInt8Array, read_only
 
 ABSENT = -1
+_MANY = 1000
+"""From so many strings on, copying the block once is cheaper than slicing an array per string."""
 
 
 class StringTable(Sequence[str]):
@@ -58,8 +60,19 @@ class StringTable(Sequence[str]):
     def texts(self, indices: Int32Array) -> list[str]:
         """Returns the strings of many indices ("" for −1), decoding each distinct one once."""
         distinct, inverse = np.unique(indices, return_inverse=True)
-        decoded = [self.text(index) for index in distinct.tolist()]
+        if len(distinct) < _MANY:
+            decoded = [self.text(index) for index in distinct.tolist()]
+        else:
+            decoded = self._decoded(distinct)
         return [decoded[position] for position in inverse.tolist()]
+
+    def _decoded(self, distinct: Int32Array) -> list[str]:
+        """Returns the strings of ascending indices from one copy of the block."""
+        present = distinct[distinct >= 0]
+        block = self.data.tobytes()
+        bounds = zip(self.offsets[present].tolist(), self.offsets[present + 1].tolist(), strict=True)
+        absent = [""] * (len(distinct) - len(present))
+        return absent + [block[start:end].decode("utf-8", "surrogatepass") for start, end in bounds]
 
     def id_of(self, text: str) -> int:
         """Returns the id of ``text``, or −1 where the trace never uses it."""

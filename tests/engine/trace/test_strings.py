@@ -27,3 +27,10 @@ def test_search_ignores_case_unless_asked():
     table = StringTable.from_strings(["MatMulV3", "aten::matmul", "Cast"])
     assert table.find("matmul").tolist() == [0, 1]
     assert table.find("matmul", match_case=True).tolist() == [1]
+
+
+def test_many_strings_are_decoded_like_few():
+    texts = [f"näme {index}" for index in range(3000)]
+    indices = np.array([2999, -1, 7, 2999, *range(3000)], dtype=np.int32)
+    expected = [texts[index] if index >= 0 else "" for index in indices.tolist()]
+    assert StringTable.from_strings(texts).texts(indices) == expected
