@@ -19,6 +19,8 @@ from engine.core.progress import Progress, no_progress
 EXIT_NO = 1
 EXIT_UNUSABLE_INPUT = 2
 EXIT_CANCELLED = 130
+PIPED_WIDTH = 140
+"""Columns of a report that goes to a file or a pipe, where no terminal says how wide it is."""
 
 JsonFlag: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
@@ -37,7 +39,7 @@ class Output:
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
-    stdout: Console = field(default_factory=lambda: Console(soft_wrap=not sys.stdout.isatty()))
+    stdout: Console = field(default_factory=lambda: Console(width=None if sys.stdout.isatty() else PIPED_WIDTH))
     stderr: Console = field(default_factory=lambda: Console(stderr=True))
 
     def __post_init__(self) -> None:
