@@ -48,6 +48,7 @@ def pane_factories() -> tuple[PaneFactory, ...]:
         PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1"),
         timeline_pane("Ctrl+2"),
         PaneFactory("communication", "&Communication", PanePlace.PAGE, _communication, key="Ctrl+4"),
+        PaneFactory("details", "&Details", PanePlace.RIGHT, _details),
         PaneFactory("events", "&Events", PanePlace.BOTTOM, _events),
         PaneFactory("operators", "O&perators", PanePlace.BOTTOM, _operators),
         PaneFactory("modules", "&Modules", PanePlace.BOTTOM, _modules),
@@ -66,6 +67,12 @@ def _communication(context: PaneContext) -> QWidget:
     from profiler_gui.panels.communication.page import CommunicationPage
 
     return CommunicationPage(context)
+
+
+def _details(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.details.panel import DetailsPanel
+
+    return DetailsPanel(context)
 
 
 def _events(context: PaneContext) -> QWidget:

@@ -1,0 +1,1 @@
+"""The Details dock: everything known of what is selected."""
