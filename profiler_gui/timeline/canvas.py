@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from engine.trace import Trace
 from profiler_gui.session.selection import EventSelection
 from profiler_gui.session.session import Session
+from profiler_gui.timeline.coloring import EventColors
 from profiler_gui.timeline.emphasis import emphasis_of
 from profiler_gui.timeline.frame import FrameRenderer, Scene
 from profiler_gui.timeline.lane_loader import LaneLoader
@@ -48,6 +49,7 @@ class TimelineCanvas(QWidget):
         self._palette = slice_palette(theme.colours)
         self._loader = LaneLoader(self)
         self._trace: Trace | None = None
+        self._colors: EventColors | None = None
         self._renderer: FrameRenderer | None = None
         self._frame = QImage()
         self._frame_is_stale = True
@@ -117,9 +119,12 @@ class TimelineCanvas(QWidget):
             font = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
             self._renderer = FrameRenderer(font, trace.strings.text, len(trace.strings)) if trace else None
             self._hovered = self._dragged = None
+            self._colors = EventColors(trace) if trace else None
         self._trace = trace
         self._emphasised_by, emphasis = emphasis_of(session)
-        maker = LaneMaker(trace, emphasis, session.hidden_categories) if trace else None
+        maker = None
+        if trace is not None and self._colors is not None:
+            maker = LaneMaker(trace, self._colors, emphasis, session.hidden_categories)
         self._loader.set_maker(maker, keep=keep)
         self._repaint_rows()
 

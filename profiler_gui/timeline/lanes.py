@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from engine.core.arrays import BoolArray, UInt8Array
+from engine.core.arrays import BoolArray
 from engine.trace import Trace
-from profiler_gui.timeline.coloring import dimmed, event_colors
+from profiler_gui.timeline.coloring import EventColors, dimmed
 from profiler_gui.timeline.emphasis import Emphasis
 from profiler_gui.timeline.lod import Lane, build_lane, split_lanes
 from profiler_gui.timeline.palette import DIMMED
@@ -24,30 +24,36 @@ class LaneMaker:
 
     Args:
         trace: Whose tracks.
+        colors: Of the same trace.
         emphasis: Returns which events are not dimmed, bool, shape (events,); None to dim nothing.
         hidden_categories: Categories (the source's words) whose slices are left out.
     """
 
     def __init__(
-        self, trace: Trace, emphasis: Emphasis | None = None, hidden_categories: frozenset[str] = frozenset()
+        self,
+        trace: Trace,
+        colors: EventColors,
+        emphasis: Emphasis | None = None,
+        hidden_categories: frozenset[str] = frozenset(),
     ) -> None:
         self._trace = trace
         self._emphasis = emphasis
         self._stands_out: BoolArray | None = None
         self._hidden_ids = np.array(sorted(trace.strings.id_of(text) for text in hidden_categories), dtype=np.int32)
-        self._colors: UInt8Array | None = None
+        self._colors = colors
+        self._is_prepared = False
 
     def make(self, track: int) -> Lanes:
         """Returns the lanes of a track; the first call also finds the colours and the emphasis of all events."""
-        if self._colors is None:
-            self._colors = event_colors(self._trace)
+        if not self._is_prepared:
+            self._is_prepared = True
             self._stands_out = self._emphasis() if self._emphasis is not None else None
         events = self._trace.events
         part = self._trace.track_slices[track]
         lanes = []
         for positions in split_lanes(events.depth[part]):
             rows = self._shown(positions + part.start)
-            color = self._colors[rows]
+            color = self._colors.values[rows]
             if self._stands_out is not None:
                 color = dimmed(color, self._stands_out[rows])
             lanes.append(

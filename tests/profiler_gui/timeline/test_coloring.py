@@ -1,7 +1,7 @@
 import numpy as np
 
 from engine.trace import StringTable
-from profiler_gui.timeline.coloring import _shades, dimmed, event_colors, event_families
+from profiler_gui.timeline.coloring import EventColors, _shades, dimmed, event_colors, event_families
 from profiler_gui.timeline.emphasis import events_named
 from profiler_gui.timeline.lanes import LaneMaker, lane_counts
 from profiler_gui.timeline.palette import DIMMED, SHADES, Family
@@ -82,7 +82,7 @@ def test_what_does_not_match_is_dimmed():
 
 def test_lanes_hold_every_event_of_the_track_once():
     trace = trace_from_text(PICTURE, NAMES, CATEGORIES)
-    maker = LaneMaker(trace)
+    maker = LaneMaker(trace, EventColors(trace))
     lanes = [lane for track in range(len(trace.tracks)) for lane in maker.make(track)]
     assert sorted(event for lane in lanes for event in lane.events.tolist()) == list(range(len(trace.events)))
     assert lane_counts(trace) == [len(maker.make(track)) for track in range(len(trace.tracks))]
@@ -92,10 +92,27 @@ def test_matches_keep_their_colour_and_hidden_categories_are_left_out():
     trace = trace_from_text(PICTURE, NAMES, CATEGORIES)
     gemms = events_named(trace, np.array([text == "gemm" for text in trace.strings]))
     stream = next(index for index, track in enumerate(trace.tracks) if track.name == "gpu 7")
-    lane = LaneMaker(trace, lambda: gemms, frozenset({"gpu_memcpy"})).make(stream)[0]
+    lane = LaneMaker(trace, EventColors(trace), lambda: gemms, frozenset({"gpu_memcpy"})).make(stream)[0]
     assert [trace.name(event) for event in lane.events.tolist()] == [
         "gemm",
         "ncclDevKernel_AllReduce",
         "Stream Wait Event",
     ]
     assert (lane.color >= DIMMED).tolist() == [False, True, True]
+
+
+def test_steps_are_known_by_their_name_wherever_it_stands():
+    trace = trace_from_text(
+        "host 1 | AABBCC |", {"A": "ProfilerStep#1", "B": "after ProfilerStep#1", "C": "profilerstep"}
+    )
+    families = dict(zip([trace.name(event) for event in range(3)], event_families(trace).tolist(), strict=True))
+    assert families == {
+        "ProfilerStep#1": Family.ANNOTATION,
+        "after ProfilerStep#1": Family.HOST,
+        "profilerstep": Family.HOST,
+    }
+
+
+def test_the_only_category_of_a_trace_counts():
+    trace = trace_from_text("host 1 | AA |", categories={"A": "python_function"})
+    assert event_families(trace).tolist() == [Family.PYTHON]

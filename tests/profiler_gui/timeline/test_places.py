@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 
+from profiler_gui.timeline.coloring import EventColors
 from profiler_gui.timeline.lanes import LaneMaker
 from profiler_gui.timeline.layout import Arrangement, Measures, lay_out
 from profiler_gui.timeline.nodes import nodes_of
@@ -22,7 +23,7 @@ PICTURE = """
 
 def places(scale: TimeScale, scroll_px: int = 0, pins: tuple[tuple[int, int], ...] = ()) -> Places:
     trace = trace_from_text(PICTURE)
-    maker = LaneMaker(trace)
+    maker = LaneMaker(trace, EventColors(trace))
     nodes, _ = nodes_of(trace, 0)
     layout = lay_out(nodes, Arrangement(pins=pins), Measures(lane_px=20, min_track_px=20, gap_px=4))
     return Places(layout, scroll_px, scale, lambda key: maker.make(key[1]))
