@@ -120,6 +120,9 @@ class StackedBars(QWidget):
             self._paint_titles(painter, bar, band, left_px, right_px)
             for column, part in enumerate(bar.parts):
                 self._paint_part(painter, part, self.part_rect(row, column))
+        if self.hasFocus() and self._at is None:
+            painter.setPen(QPen(QColor(self._theme.colours.range), 1, Qt.PenStyle.DotLine))
+            painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
         for place, width_px in ((self._hovered, 1.0), (self._at if self.hasFocus() else None, 2.0)):
             if place is not None:
                 painter.setPen(QPen(QColor(self._theme.colours.selection), width_px))

@@ -97,6 +97,9 @@ class StackedColumns(QWidget):
             for position, group in enumerate(self.groups(number)):
                 self._paint_column(painter, row, group, self.column_rect(number, position), largest)
         self._paint_step_titles(painter)
+        if self.hasFocus() and self._at is None:
+            painter.setPen(QPen(QColor(self._theme.colours.range), 1, Qt.PenStyle.DotLine))
+            painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
         for place, width_px in ((self._hovered, 1.0), (self._at if self.hasFocus() else None, 2.0)):
             if place is not None:
                 painter.setPen(QPen(QColor(self._theme.colours.selection), width_px))

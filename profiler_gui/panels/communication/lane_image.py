@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # the engine is imported after the first paint
     from engine.core.arrays import Float64Array, UInt8Array
 
 HATCH_PX = 7
+PALE_RATIO = 0.35
+"""How strong the colour is between the lines of a hatch."""
 MIN_VISIBLE_RATIO = 0.2
 """What fills less of its column is still drawn this dark: pale, not invisible."""
 
@@ -22,22 +24,20 @@ def lane_image(pixels: LanePixels, height_px: int, colours: Colours) -> QImage:
     """Returns the image of a lane, one column per column of ``pixels``."""
     exposed, hidden = _visible(pixels.exposed), _visible(pixels.hidden)
     width_px = exposed.shape[1]
-    rows, columns = np.mgrid[0:height_px, 0:width_px]
-    hatched = (columns - rows) % HATCH_PX < HATCH_PX // 2
     half = height_px // 2
-    top, bottom = (
-        np.where(
-            hatched[part, :, None],
-            _blend(ratios, colours, unsplit_ratio=1.0)[None],
-            _blend(ratios, colours, unsplit_ratio=0.35)[None],
-        )
-        for part, ratios in (
-            (slice(0, half), exposed),
-            (slice(half, height_px), np.minimum(exposed + hidden, 1.0)),
-        )
-    )
     bytes_ = np.zeros((height_px, width_px, 4), dtype=np.uint8)
-    bytes_[:half, :, :3], bytes_[half:, :, :3] = top, bottom
+    for part, ratios in (
+        (slice(0, half), exposed),
+        (slice(half, height_px), np.minimum(exposed + hidden, 1.0)),
+    ):
+        pale = _blend(ratios, colours, unsplit_ratio=PALE_RATIO)
+        if not ratios[LaneClass.UNSPLIT].any():
+            bytes_[part, :, :3] = pale
+            continue
+        rows, columns = np.mgrid[part, 0:width_px]
+        hatched = (columns - rows) % HATCH_PX < HATCH_PX // 2
+        strong = _blend(ratios, colours, unsplit_ratio=1.0)
+        bytes_[part, :, :3] = np.where(hatched[:, :, None], strong, pale)
     image = QImage(bytes_.tobytes(), width_px, height_px, width_px * 4, QImage.Format.Format_RGBX8888)
     return image.copy()  # the image must own its pixels: ours go
 

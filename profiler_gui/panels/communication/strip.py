@@ -100,6 +100,8 @@ class RankStrip(QWidget):
         self._paint_ruler(painter, scale)
         for row, lane in enumerate(self._lanes):
             rect = self._lane_rect(row)
+            if not rect.toAlignedRect().adjusted(-self.width(), 0, 0, 0).intersects(event.rect()):
+                continue
             font = self.font()
             font.setBold(lane.rank == self._session.rank)
             painter.setFont(font)

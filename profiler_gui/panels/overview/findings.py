@@ -157,6 +157,10 @@ def _transfer(summary: JobSummary, rank: int, exposed_ns: float, whole_ns: float
         return []
     collectives = summary.communication.collectives.get(rank, ())
     hideable_ns = [item.hideable_ns for item in collectives if item.hideable_ns is not None]
+    if not whole_ns:  # no device: what computing covers is not known
+        detail = tr("{time} of transfer.", time=format_duration_ns(exposed_ns))
+        evidence = evidence_of(summary, rank, "transfer")
+        return [FindingText(tr("Transfer"), detail, "", exposed_ns, evidence)]
     detail = tr("{time} of transfer is not covered by computing.", time=_with_share(exposed_ns, whole_ns))
     gain = ""
     if hideable_ns:
@@ -181,7 +185,8 @@ def _unsplit(summary: JobSummary, rank: int, exposed_ns: float, whole_ns: float)
         advice = tr("Waiting and transfer are unsplit: the members are not all known.")
     detail = f"{_with_share(exposed_ns, whole_ns)}. {advice}"
     evidence = evidence_of(summary, rank, "communication")
-    return [FindingText(tr("Exposed communication"), detail, "", exposed_ns, evidence)]
+    title = tr("Exposed communication") if whole_ns else tr("Communication")
+    return [FindingText(title, detail, "", exposed_ns, evidence)]
 
 
 def _idle(entry: RankSummary, whole_ns: float) -> list[FindingText]:

@@ -204,6 +204,11 @@ def test_waits_of_collectives_that_overlap_are_not_added_up(world, page, gloo):
     assert "%" not in found.detail.split(" in ")[0]
 
 
+def test_without_a_device_nothing_is_said_about_what_computing_covers(gloo):
+    found = next(item for item in findings_of(gloo.summary, 0) if item.title == "Transfer")
+    assert found.detail.endswith(" of transfer.")
+
+
 def test_every_number_about_a_trace_of_the_host_is_a_link_too(gloo):
     rich = linked(headline(gloo.summary, 0))
     assert re.findall(r'href="(\w+)"', rich) == ["events", "step", "waiting"]
