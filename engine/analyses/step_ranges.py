@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.analyses.collectives import Collective
+from engine.analyses.communication.collectives import Collective
 from engine.analyses.steps import Step
 from engine.core.arrays import Int32Array, Int64Array
 from engine.trace.strings import ABSENT

@@ -63,7 +63,7 @@ def lanes_of(job: Job, joined: JobCommunication) -> tuple[Lane, ...]:
 
 
 def _lane(job: Job, rank: int, collectives: tuple[Collective, ...]) -> Lane:
-    from engine.analyses.collective_times import collective_times
+    from engine.analyses.communication.collective_times import collective_times
     from engine.analyses.device import device_work
     from engine.trace.intervals import EMPTY, difference, intersection
 

@@ -207,7 +207,7 @@ def _scrolled(widget: QWidget) -> QScrollArea:
 
 def sentence_of(summary: JobSummary, rank: int) -> str:
     """Returns what a rank's communication amounts to, in one line."""
-    from engine.analyses.collective_times import collective_times
+    from engine.analyses.communication.collective_times import collective_times
 
     collectives = summary.communication.collectives.get(rank, ())
     if not collectives:

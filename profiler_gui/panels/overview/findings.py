@@ -80,7 +80,7 @@ def rank_times_ns(summary: JobSummary, rank: int) -> dict[str, float]:
 
     Traces of the host have no steps with device times; there the times of the collectives are all that is known.
     """
-    from engine.analyses.collective_times import collective_times
+    from engine.analyses.communication.collective_times import collective_times
 
     times: dict[str, float] = defaultdict(float)
     for step, inside in zip(summary.rank(rank).steps, collectives_of_steps(summary, rank), strict=True):
@@ -126,7 +126,7 @@ def checklist_of(summary: JobSummary, rank: int) -> Checklist:
 
 def _waiting(summary: JobSummary, rank: int, whole_ns: float) -> list[FindingText]:
     """Returns one finding for the late rank that costs this one the most."""
-    from engine.analyses.collective_times import collective_times
+    from engine.analyses.communication.collective_times import collective_times
 
     by_rank: dict[int, list[tuple[int, Collective]]] = defaultdict(list)
     for index, item in enumerate(summary.communication.collectives.get(rank, ())):

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.analyses.collective_times import collective_times
-from engine.analyses.collectives import Collective
+from engine.analyses.communication.collective_times import collective_times
+from engine.analyses.communication.collectives import Collective
 from engine.trace.intervals import intersection, join
 
 

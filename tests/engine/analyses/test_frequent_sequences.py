@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.analyses.frequent_sequences import MIN_COUNT, frequent_sequences
+from engine.analyses.fusion.frequent_sequences import MIN_COUNT, frequent_sequences
 
 
 def sequences(text: str, breaks: str = "|", durations: list[int] | None = None) -> dict[str, int]:

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.analyses.kernel_words import (
+from engine.analyses.fusion.kernel_words import (
     FUSED,
     HELPER,
     OTHER,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.analyses.memory import MemoryAnalysis, main_curve, memory_analysis
-from engine.analyses.memory_blocks import BEFORE_CAPTURE, UNNAMED_OPERATOR
+from engine.analyses.memory.memory_blocks import BEFORE_CAPTURE, UNNAMED_OPERATOR
 from engine.analyses.steps import Step
 from engine.core.registry import Registry
 from engine.core.units import MIB

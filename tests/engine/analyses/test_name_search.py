@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.analyses.host_calls import _NEEDLES, _PATTERNS
+from engine.analyses.idle.host_calls import _NEEDLES, _PATTERNS
 from engine.analyses.name_search import names_holding
 from engine.trace import StringTable
 

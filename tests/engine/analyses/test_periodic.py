@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.analyses.periodic import repetitions
+from engine.analyses.modules.periodic import repetitions
 
 
 def stacks(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.analyses.shapes import parse_tensors
+from engine.analyses.fusion.shapes import parse_tensors
 
 
 def test_shapes_and_types_become_elements_and_bytes():

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.analyses.profiler_steps import host_steps
-from engine.analyses.recorded_steps import recorded_steps
+from engine.analyses.steps.profiler_steps import host_steps
+from engine.analyses.steps.recorded_steps import recorded_steps
 from engine.analyses.steps import Step, steps
 from engine.trace import TimeRange, Trace
 from tests.support.opened import opened_job, opened_trace

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.activity import Activity
-from engine.analyses.device_gaps import DeviceGaps
-from engine.analyses.host_calls import HostCall, host_call_rows
-from engine.analyses.idle_verdicts import IdleCause, IdleVerdicts
+from engine.analyses.idle.device_gaps import DeviceGaps
+from engine.analyses.idle.host_calls import HostCall, host_call_rows
+from engine.analyses.idle.verdicts import IdleCause, IdleVerdicts
 from engine.analyses.launches import clock_lag_ns, queue_links
 from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.trace.intervals import covered_ns, union

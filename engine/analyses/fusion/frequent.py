@@ -5,14 +5,14 @@ import re
 
 import numpy as np
 
-from engine.analyses.frequent_sequences import SHORTEST, frequent_sequences
-from engine.analyses.fusion_known import bound_of, members_of, occurrences_of, total_of, traffic_reason
-from engine.analyses.fusion_patterns import Estimate
-from engine.analyses.fusion_results import FusionCandidate
-from engine.analyses.fusion_saving import Measures, ranges, savings
-from engine.analyses.kernel_sequence import KernelSequence
-from engine.analyses.kernel_words import FUSED, HELPER, MATRIX_WORDS, OTHER
-from engine.analyses.pipe_use import pipe_use
+from engine.analyses.fusion.frequent_sequences import SHORTEST, frequent_sequences
+from engine.analyses.fusion.kernel_sequence import KernelSequence
+from engine.analyses.fusion.kernel_words import FUSED, HELPER, MATRIX_WORDS, OTHER
+from engine.analyses.fusion.known import bound_of, members_of, occurrences_of, total_of, traffic_reason
+from engine.analyses.fusion.patterns import Estimate
+from engine.analyses.fusion.pipe_use import pipe_use
+from engine.analyses.fusion.results import FusionCandidate
+from engine.analyses.fusion.saving import Measures, ranges, savings
 from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.trace.trace import Trace
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from engine.analyses.activity import Activity, activities
 from engine.analyses.distinct_rows import distinct_rows
-from engine.analyses.host_context import (
+from engine.analyses.launches import operator_events
+from engine.analyses.modules.host_context import (
     BACKWARD,
     COMMUNICATION,
     OPTIMIZER,
@@ -16,9 +17,8 @@ from engine.analyses.host_context import (
     module_paths,
     source_lines,
 )
-from engine.analyses.kernel_phases import phases_of_kernels
-from engine.analyses.launches import operator_events
-from engine.analyses.periodic import Repetition, repetitions
+from engine.analyses.modules.kernel_phases import phases_of_kernels
+from engine.analyses.modules.periodic import Repetition, repetitions
 from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.trace.strings import ABSENT
 from engine.trace.trace import Trace

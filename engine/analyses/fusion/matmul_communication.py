@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.activity import Activity, activities
-from engine.analyses.kernel_sequence import KernelSequence
+from engine.analyses.fusion.kernel_sequence import KernelSequence
 from engine.core.arrays import Int32Array, Int64Array
 from engine.trace.trace import Trace
 

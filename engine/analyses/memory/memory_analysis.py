@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.analyses.memory_blocks import (
+from engine.analyses.memory.memory_blocks import (
     Leak,
     LifetimeBin,
     LiveAtPeak,
@@ -14,8 +14,8 @@ from engine.analyses.memory_blocks import (
     lifetimes,
     live_by_operator,
 )
-from engine.analyses.profiler_steps import host_steps
 from engine.analyses.steps import Step
+from engine.analyses.steps.profiler_steps import host_steps
 from engine.core.arrays import Int64Array
 from engine.trace.strings import ABSENT
 from engine.trace.tables import MemoryCurve

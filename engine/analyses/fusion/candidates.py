@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from engine.analyses.cache_sizes import cache_size
-from engine.analyses.fusion_frequent import frequent_candidates
-from engine.analyses.fusion_known import joined_candidate, known_candidate
-from engine.analyses.fusion_patterns import PATTERNS
-from engine.analyses.fusion_results import FusionCandidate, Occurrence, Range3
-from engine.analyses.fusion_saving import measure
-from engine.analyses.kernel_phases import is_training
-from engine.analyses.kernel_sequence import kernel_sequence
-from engine.analyses.matmul_communication import matmul_communication
-from engine.analyses.pattern_matching import PatternMatcher
+from engine.analyses.fusion.cache_sizes import cache_size
+from engine.analyses.fusion.frequent import frequent_candidates
+from engine.analyses.fusion.kernel_sequence import kernel_sequence
+from engine.analyses.fusion.known import joined_candidate, known_candidate
+from engine.analyses.fusion.matmul_communication import matmul_communication
+from engine.analyses.fusion.pattern_matching import PatternMatcher
+from engine.analyses.fusion.patterns import PATTERNS
+from engine.analyses.fusion.results import FusionCandidate, Occurrence, Range3
+from engine.analyses.fusion.saving import measure
+from engine.analyses.modules.kernel_phases import is_training
 from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.trace.trace import Trace
 

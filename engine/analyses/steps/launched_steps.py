@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.activity import Activity, activities
-from engine.analyses.profiler_steps import HostStep, host_steps, steps_of_tasks
+from engine.analyses.steps.profiler_steps import HostStep, host_steps, steps_of_tasks
 from engine.core.arrays import AnyArray, UInt8Array
 from engine.trace.intervals import Intervals, difference, join, union
 from engine.trace.trace import TimeRange, Trace

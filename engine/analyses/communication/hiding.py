@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from engine.analyses.collectives import Collective
+from engine.analyses.communication.collectives import Collective
 from engine.analyses.steps import Step
 
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.analyses.launched_steps import LaunchedTotals, launched_totals
-from engine.analyses.profiler_steps import HostStep, host_steps
-from engine.analyses.recorded_steps import RecordedStep, recorded_steps
-from engine.analyses.step_sections import SectionTotals, section_totals
+from engine.analyses.steps.launched_steps import LaunchedTotals, launched_totals
+from engine.analyses.steps.profiler_steps import HostStep, host_steps
+from engine.analyses.steps.recorded_steps import RecordedStep, recorded_steps
+from engine.analyses.steps.step_sections import SectionTotals, section_totals
 from engine.trace.trace import TimeRange, Trace
 from engine.trace.tracks import TrackKind
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.analyses.collectives import Collective
+from engine.analyses.communication.collectives import Collective
 from engine.trace.intervals import Intervals, difference, union
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.analyses.kernel_words import HELPER
+from engine.analyses.fusion.kernel_words import HELPER
 
 
 class Estimate(StrEnum):

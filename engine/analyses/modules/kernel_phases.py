@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from engine.analyses.host_context import BACKWARD, FORWARD, OPTIMIZER, PHASES
+from engine.analyses.modules.host_context import BACKWARD, FORWARD, OPTIMIZER, PHASES
 from engine.core.arrays import BoolArray, Int64Array
 
 _BACKWARD = re.compile(r"Grad(?:V\d+)?(?:D)?\b|Grad[A-Z_]|Backward|Backprop|_bwd|dgrad|wgrad|backward")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engine.analyses.group_hints import group_hints
+from engine.analyses.communication.group_hints import group_hints
 from engine.trace.job import Job
 from engine.trace.trace import ParallelGroup
 

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.analyses.collective_rows import INDEXED_NAME, MAY_LEAVE_EARLY, POINT_TO_POINT, CollectiveRows
-from engine.analyses.group_members import GroupDirectory
+from engine.analyses.communication.collective_rows import INDEXED_NAME, MAY_LEAVE_EARLY, POINT_TO_POINT, CollectiveRows
+from engine.analyses.communication.group_members import GroupDirectory
 from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.core.units import NS_PER_US
 from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.analyses.activity import Activity, activities
 from engine.analyses.distinct_rows import distinct_rows
-from engine.analyses.kernel_words import (
+from engine.analyses.fusion.kernel_words import (
     FUSED,
     HELPER,
     OTHER,
@@ -16,8 +16,8 @@ from engine.analyses.kernel_words import (
     word_of_call,
     word_of_gpu_kernel,
 )
+from engine.analyses.fusion.shapes import NO_TENSORS, Tensors, parse_tensors
 from engine.analyses.launches import operator_events
-from engine.analyses.shapes import NO_TENSORS, Tensors, parse_tensors
 from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.trace.intervals import covered_ns, union
 from engine.trace.strings import ABSENT

@@ -28,10 +28,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.analyses.cache_sizes import LARGEST_KNOWN_BYTES, CacheSize
-from engine.analyses.fusion_patterns import Estimate
-from engine.analyses.kernel_sequence import KernelSequence
-from engine.analyses.kernel_words import MATRIX_WORDS
+from engine.analyses.fusion.cache_sizes import LARGEST_KNOWN_BYTES, CacheSize
+from engine.analyses.fusion.kernel_sequence import KernelSequence
+from engine.analyses.fusion.kernel_words import MATRIX_WORDS
+from engine.analyses.fusion.patterns import Estimate
 from engine.core.arrays import BoolArray, Float64Array, Int64Array
 
 _WAITED_NS = 1_000

@@ -14,7 +14,7 @@ import numpy as np
 from engine.analyses.activity import Activity, activities
 from engine.analyses.device import device_work
 from engine.analyses.name_search import names_holding
-from engine.analyses.profiler_steps import HostStep, host_steps, steps_of_tasks
+from engine.analyses.steps.profiler_steps import HostStep, host_steps, steps_of_tasks
 from engine.core.arrays import Int64Array, UInt8Array
 from engine.trace.intervals import EMPTY, Intervals, difference, join, single, union
 from engine.trace.strings import ABSENT

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from engine.analyses.activity import activities
-from engine.analyses.device_gaps import device_gaps
-from engine.analyses.idle_from_allocations import causes_from_allocations
-from engine.analyses.idle_from_host import causes_from_host
-from engine.analyses.idle_verdicts import IdleCause
+from engine.analyses.idle.device_gaps import device_gaps
+from engine.analyses.idle.from_allocations import causes_from_allocations
+from engine.analyses.idle.from_host import causes_from_host
+from engine.analyses.idle.verdicts import IdleCause
 from engine.analyses.launches import HOST_KINDS, launch_events
 from engine.trace.trace import Trace
 

@@ -12,8 +12,8 @@ allocations and frees show when the host was at work:
 
 import numpy as np
 
-from engine.analyses.device_gaps import DeviceGaps
-from engine.analyses.idle_verdicts import IdleCause, IdleVerdicts
+from engine.analyses.idle.device_gaps import DeviceGaps
+from engine.analyses.idle.verdicts import IdleCause, IdleVerdicts
 from engine.core.arrays import Int64Array
 from engine.trace.intervals import Intervals, covered_ns
 from engine.trace.strings import ABSENT

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine.analyses.collectives import Collective, SlowRank
+from engine.analyses.communication.collectives import Collective, SlowRank
 from engine.core.number_format import format_ratio
 from engine.trace.intervals import Intervals, difference, intersection, union
 from engine.trace.job import Job
