@@ -237,7 +237,7 @@ class StackedColumns(QWidget):
         metrics = self.fontMetrics()
         titles_px = max((metrics.horizontalAdvance(row.title) for row in self._rows), default=0)
         values_px = max((metrics.horizontalAdvance(bar.value_text) for bar in self._longest), default=0)
-        left_px = min(titles_px, self.width() * 0.3) + 8 if titles_px else 0.0
+        left_px = min(titles_px, self.width() * 0.3) + 12 if titles_px else 0.0
         return left_px, max(self.width() - values_px - 10, left_px + MIN_COLUMN_PX)
 
 

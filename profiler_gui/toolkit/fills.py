@@ -11,6 +11,8 @@ from profiler_gui.toolkit.theme import Colours, Theme
 
 DARK_TEXT = "#101418"
 LIGHT_TEXT = "#ffffff"
+MIN_OUTLINED_PX = 8
+"""Smaller parts would be all outline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def paint_fill(painter: QPainter, rect: QRectF, fill: Fill, colours: Colours) ->
         return
     painter.fillRect(rect, mixed(colour, QColor(colours.background), 0.72))
     painter.fillRect(rect, QBrush(colour, fill.pattern))
-    if rect.width() > 2:
+    if rect.width() >= MIN_OUTLINED_PX and rect.height() >= MIN_OUTLINED_PX:
         painter.setPen(colour)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5))

@@ -45,8 +45,10 @@ class ArrivalPanel(QWidget):
                 LegendEntry(tr("computing of the late rank"), COMPUTING),
             )
         )
+        self._look = QPushButton()
+        self._look.clicked.connect(self._show_late_rank)
         self._follow = QPushButton()
-        self._follow.clicked.connect(self._show_late_rank)
+        self._follow.clicked.connect(self._follow_blame)
         self._chart_area = QScrollArea()
         self._chart_area.setWidgetResizable(True)
         self._chart_area.setFrameShape(QFrame.Shape.NoFrame)
@@ -54,6 +56,7 @@ class ArrivalPanel(QWidget):
         key = QHBoxLayout()
         key.addWidget(self._legend, 1)
         key.addWidget(self._follow)
+        key.addWidget(self._look)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 4)
         layout.setSpacing(4)
@@ -93,8 +96,8 @@ class ArrivalPanel(QWidget):
         self._title.setToolTip(collective.name)
         self._update(collective)
         if collective.late_rank is not None:
-            job = document.job
-            self._call.start(lambda: late_rank_work(job, collective))
+            job, collectives = document.job, summary.communication.collectives
+            self._call.start(lambda: late_rank_work(job, collectives, collective))
 
     def _take_work(self, work: LateRankWork | None) -> None:
         summary = self._context.session.job_summary
@@ -111,10 +114,14 @@ class ArrivalPanel(QWidget):
         self._chart_area.setMaximumHeight(self._chart.height_of(MAX_SHOWN_MEMBERS))
         self._words.setVisible(collective is not None)
         self._words.setText(lateness_text(self._shown[0], collective, self._work) if collective and self._shown else "")
-        self._follow.setVisible(self._work is not None)
-        if self._work is not None:
-            self._follow.setText(tr("Show what rank {rank} did", rank=self._work.rank))
-            self._follow.setToolTip(tr("Select the time before its arrival on the timeline"))
+        work = self._work
+        self._look.setVisible(work is not None)
+        self._follow.setVisible(work is not None and work.waited_for is not None)
+        if work is not None:
+            self._look.setText(tr("Show what rank {rank} did", rank=work.rank))
+            self._look.setToolTip(tr("Select the time before its arrival on the timeline"))
+            self._follow.setText(tr("Follow: whom rank {rank} waited for", rank=work.rank))
+            self._follow.setToolTip(tr("Select the collective that kept the late rank waiting"))
 
     def _show_late_rank(self) -> None:
         if self._work is not None:
@@ -122,6 +129,10 @@ class ArrivalPanel(QWidget):
             self._context.session.select(RangeSelection(self._work.rank, start_ns, end_ns), reveal=True)
             self._context.session.show_selection()
             self._context.show_pane("timeline")
+
+    def _follow_blame(self) -> None:
+        if self._work is not None and self._work.waited_for is not None:
+            self._context.session.select(CollectiveSelection(self._work.rank, self._work.waited_for), reveal=True)
 
 
 def selected_collective(selection: object) -> tuple[int, int] | None:

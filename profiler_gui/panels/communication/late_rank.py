@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ class LateRankWork:
         computing: What it computed, in its trace time.
         totals: Of the window; None where its capture holds no device work.
         operators: Of the window, the largest first.
+        waited_for: Index of its own collective in which it waited the longest inside the window: the next link in the
+            chain of blame; None where it waited in none.
     """
 
     rank: int
@@ -38,9 +41,12 @@ class LateRankWork:
     computing: Intervals
     totals: DeviceTotals | None
     operators: tuple[OperatorStatistic, ...]
+    waited_for: int | None
 
 
-def late_rank_work(job: Job, collective: Collective) -> LateRankWork | None:
+def late_rank_work(
+    job: Job, collectives: Mapping[int, tuple[Collective, ...]], collective: Collective
+) -> LateRankWork | None:
     """Returns what the last member did before it arrived; None while unsplit or where nobody was late."""
     from engine.analyses.device import device_totals, device_work
     from engine.analyses.operators import operator_statistics
@@ -59,7 +65,18 @@ def late_rank_work(job: Job, collective: Collective) -> LateRankWork | None:
         device_work(entry.trace).within(window).computing,
         device_totals(entry.trace, window),
         operator_statistics(entry.trace, window),
+        _longest_wait(collectives.get(collective.late_rank, ()), first_ns, last_ns),
     )
+
+
+def _longest_wait(own: Sequence[Collective], start_ns: int, end_ns: int) -> int | None:
+    """Returns the index of the collective whose waiting fills most of ``[start, end)``."""
+    waits_ns = [
+        min(item.start_ns + (item.wait_ns or 0), end_ns) - max(item.start_ns, start_ns) if item.wait_ns else 0
+        for item in own
+    ]
+    longest_ns = max(waits_ns, default=0)
+    return waits_ns.index(longest_ns) if longest_ns > 0 else None
 
 
 def lateness_text(rank: int, collective: Collective, work: LateRankWork | None) -> str:

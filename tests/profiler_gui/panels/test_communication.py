@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QLabel
 
 from engine.trace import ParallelGroup, align
 from engine.trace.intervals import EMPTY, union
@@ -134,20 +134,36 @@ def test_the_arrival_chart_names_the_last_member_and_what_it_did_before(world, f
 
 def test_the_work_of_the_late_rank_lies_between_the_first_and_its_own_arrival(qwen3):
     collective = qwen3.summary.communication.collectives[0][longest_wait(qwen3, 0)]
-    work = late_rank_work(qwen3.job, collective)
+    work = late_rank_work(qwen3.job, qwen3.summary.communication.collectives, collective)
     assert work.window_ns[1] - work.window_ns[0] == collective.members[-1].start_ns - collective.members[0].start_ns
     assert work.computing.total_ns == work.totals.compute_ns <= work.totals.span_ns
 
 
 def test_the_button_selects_what_the_late_rank_did_on_the_timeline(world, filled, qwen3, qtbot):
     world.session.select(CollectiveSelection(0, longest_wait(qwen3, 0)))
-    button = filled._arrivals.findChild(QPushButton)
+    button = filled._arrivals._look
     qtbot.waitUntil(lambda: not button.isHidden())
     button.click()
     selection = world.session.selection
     assert isinstance(selection, RangeSelection)
     assert selection.rank == world.session.rank == 2
     assert world.shown == ["timeline"]
+
+
+def test_following_the_blame_selects_what_kept_the_late_rank_waiting(world, filled, qwen3, qtbot):
+    collectives = qwen3.summary.communication.collectives
+    works = {
+        (rank, index): late_rank_work(qwen3.job, collectives, item)
+        for rank, own in collectives.items()
+        for index, item in enumerate(own)
+        if item.wait_ns and item.late_rank not in (None, rank)
+    }
+    (rank, index), work = next(entry for entry in works.items() if entry[1].waited_for is not None)
+    world.session.select(CollectiveSelection(rank, index))
+    qtbot.waitUntil(lambda: not filled._arrivals._follow.isHidden())
+    filled._arrivals._follow.click()
+    assert world.session.selection == CollectiveSelection(work.rank, work.waited_for)
+    assert collectives[work.rank][work.waited_for].wait_ns > 0
 
 
 def test_an_event_selected_on_the_timeline_shows_its_collective(world, filled, qwen3):

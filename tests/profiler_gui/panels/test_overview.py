@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLabel
 
 from engine.analyses.headline import headline
 from engine.trace import TimeRange
+from profiler_gui.panels.communication.page import CommunicationPage
 from profiler_gui.panels.overview.evidence import evidence_of
 from profiler_gui.panels.overview.findings import checklist_of, findings_of, rank_times_ns
 from profiler_gui.panels.overview.memory_bars import memory_bars
@@ -24,6 +25,7 @@ from profiler_gui.session.selection import (
 from profiler_gui.toolkit.bars import StackedBars
 from profiler_gui.toolkit.columns import StackedColumns
 from tests.support.panes import drawn
+from tests.support.windows import built_window
 
 SENTENCE = (
     "Step 810 ms: rank 0 waits 39 % for the second stage, computes 29 %, is idle 20 %, transfers 13 %, overlaps 0 %"
@@ -281,3 +283,23 @@ def test_nothing_is_wider_than_the_page(world, page, qwen3, qtbot):
     page.show()
     qtbot.waitExposed(page)
     assert page.widget().width() <= page.viewport().width()
+
+
+def test_in_the_whole_window_show_brings_up_the_page_with_the_evidence(qapp, qtbot, tmp_path, qwen3):
+    window = built_window(qapp, tmp_path)
+    qtbot.addWidget(window)
+    session = window.context.session
+    try:
+        window.resize(1280, 800)
+        window.show()
+        session.show(qwen3)
+        window.show_pane("overview")
+        page = window.findChild(OverviewPage)
+        page._findings.buttons[0].click()
+        communication = window.findChild(CommunicationPage)
+        assert communication.isVisible()
+        assert communication._arrivals.chart.collective is not None
+        assert window.width() == 1280
+    finally:
+        window.close()
+        session.close()
