@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.core.arrays import BoolArray
-from engine.trace import Trace
+from engine.trace import ABSENT, Trace
 from profiler_gui.timeline.coloring import EventColors, dimmed
 from profiler_gui.timeline.emphasis import Emphasis
 from profiler_gui.timeline.lod import Lane, build_lane, split_lanes
@@ -39,7 +39,9 @@ class LaneMaker:
         self._trace = trace
         self._emphasis = emphasis
         self._stands_out: BoolArray | None = None
-        self._hidden_ids = np.array(sorted(trace.strings.id_of(text) for text in hidden_categories), dtype=np.int32)
+ids = {trace.strings.id_of(text) for text in hidden_categories} - {ABSENT}
+        # The empty text stands for events without a category.
+        self._hidden_ids = np.array(sorted(ids | ({ABSENT} if "" in hidden_categories else set())), dtype=np.int32)
         self._colors = colors
         self._is_prepared = False
 

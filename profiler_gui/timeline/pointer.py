@@ -3,18 +3,18 @@
 from enum import Enum, auto
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, QTimer
-from PySide6.QtGui import QMouseEvent, QWheelEvent
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QToolTip
 
+from profiler_gui.commands.panes import PaneContext
 from profiler_gui.session.selection import EventSelection, RangeSelection, TrackSelection
-from profiler_gui.session.session import Session
 from profiler_gui.timeline.canvas import TimelineCanvas
+from profiler_gui.timeline.context_menu import canvas_menu, copy_selection
 from profiler_gui.timeline.overlays import DraggedRange
 from profiler_gui.timeline.places import Hit
 from profiler_gui.timeline.state import TimelineState
 from profiler_gui.timeline.tips import tip_of
 from profiler_gui.toolkit.preferences import WHEEL
-from profiler_gui.toolkit.settings import SettingsStore
 
 TIP_DELAY_MS = 450
 DRAG_FROM_PX = 4
@@ -24,6 +24,7 @@ WHEEL_STEP = 120
 ZOOM_PER_NOTCH = 1.25
 SCROLL_PER_NOTCH_PX = 54
 PAN_PER_NOTCH_RATIO = 0.12
+_COPY = QKeySequence.StandardKey.Copy
 
 
 class _Drag(Enum):
@@ -35,12 +36,13 @@ class _Drag(Enum):
 class TimelinePointer(QObject):
     """Turns what the mouse does on the canvas into requests to the session; hover and drag stay here."""
 
-    def __init__(self, canvas: TimelineCanvas, session: Session, state: TimelineState, settings: SettingsStore) -> None:
+    def __init__(self, canvas: TimelineCanvas, state: TimelineState, context: PaneContext) -> None:
         super().__init__(canvas)
         self._canvas = canvas
-        self._session = session
+        self._context = context
+        self._session = context.session
         self._state = state
-        self._settings = settings
+        self._settings = context.settings
         self._pressed_at: QPointF | None = None
         self._press_ns = (0, False)
         self._drag: _Drag | None = None
@@ -70,6 +72,12 @@ class TimelinePointer(QObject):
                 return True
         elif isinstance(event, QWheelEvent):
             self._wheel(event)
+            return True
+        elif isinstance(event, QContextMenuEvent):
+            self._show_menu(event)
+            return True
+        elif isinstance(event, QKeyEvent) and kind == QEvent.Type.KeyPress and event.matches(_COPY):
+            copy_selection(self._context)
             return True
         elif kind in (QEvent.Type.Leave, QEvent.Type.Hide):
             self._leave()
@@ -146,6 +154,12 @@ class TimelinePointer(QObject):
         if hit is not None and hit.event >= 0:
             self._session.select(EventSelection(self._session.rank, hit.event))
             self._session.show_selection()
+
+    def _show_menu(self, event: QContextMenuEvent) -> None:
+        self._tip_timer.stop()
+        if event.reason() == QContextMenuEvent.Reason.Mouse:
+            self._click(QPointF(event.pos()))
+        canvas_menu(self._canvas, self._context).popup(event.globalPos())
 
     def _wheel(self, event: QWheelEvent) -> None:
         notches = QPointF(event.angleDelta()) / WHEEL_STEP

@@ -28,7 +28,7 @@ class TimelineView(QWidget):
         self.ruler = TimeRuler(session, state, context.settings, theme, self)
         self.minimap = Minimap(session, state, self.canvas, theme, self)
         self.legend = Legend(theme, self)
-        self.pointer = TimelinePointer(self.canvas, session, state, context.settings)
+        self.pointer = TimelinePointer(self.canvas, state, context)
         self._scroll_bar = QScrollBar(Qt.Orientation.Vertical, self)
         self._scroll_bar.setAccessibleName(tr("Scroll tracks"))
         self._corner = QLabel(self)

@@ -116,3 +116,9 @@ def test_steps_are_known_by_their_name_wherever_it_stands():
 def test_the_only_category_of_a_trace_counts():
     trace = trace_from_text("host 1 | AA |", categories={"A": "python_function"})
     assert event_families(trace).tolist() == [Family.PYTHON]
+
+
+def test_hiding_a_category_that_the_trace_lacks_hides_nothing():
+    trace = trace_from_text("comm g | CC |")
+    colors = EventColors(trace)
+    assert len(LaneMaker(trace, colors, None, frozenset({"no such"})).make(0)[0]) == 1

@@ -12,6 +12,7 @@ from engine.trace import TimeRange
 from profiler_gui.session.filters import SearchQuery
 from profiler_gui.session.selection import EventSelection, RangeSelection, TrackSelection
 from profiler_gui.session.session import Run
+from profiler_gui.timeline.context_menu import canvas_menu
 from profiler_gui.timeline.frame import FrameRenderer, Scene
 from profiler_gui.timeline.palette import Family, family_colour, slice_palette
 from profiler_gui.toolkit.preferences import MIN_TRACK_HEIGHT_PX, WHEEL
@@ -330,3 +331,24 @@ def test_the_ruler_writes_round_times_and_its_menu_sets_marks(stage):
     pixels(stage.view)
     actions["Remove Mark"].trigger()
     assert stage.session.annotations.marks == ()
+
+
+def test_the_selected_event_is_copied_with_plain_nanoseconds(stage, qtbot):
+    stage.session.select(EventSelection(0, event_of(stage, "E")))
+    qtbot.keyClick(stage.view.canvas, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.clipboard().text() == "E\t3000\t3000"
+    stage.run("select_all")
+    qtbot.keyClick(stage.view.canvas, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.clipboard().text() == "0\t16000"
+
+
+def test_the_context_menu_offers_what_can_be_done_with_the_slice(stage):
+    stage.session.select(EventSelection(0, event_of(stage, "E")))
+    menu = canvas_menu(stage.view.canvas, stage.context)
+    by_text = {action.text().replace("&", ""): action for action in menu.actions()}
+    assert by_text["Zoom to Selection"].isEnabled()
+    by_text["Pin or Unpin Track"].trigger()
+    assert [row.node.label for row in stage.view._state.layout.pinned] == ["gpu 7"]
+    stage.session.clear_selection()
+    menu = canvas_menu(stage.view.canvas, stage.context)
+    assert not {action.text(): action for action in menu.actions()}["Copy Name and Times"].isEnabled()
