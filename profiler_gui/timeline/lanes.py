@@ -39,7 +39,7 @@ class LaneMaker:
         self._trace = trace
         self._emphasis = emphasis
         self._stands_out: BoolArray | None = None
-ids = {trace.strings.id_of(text) for text in hidden_categories} - {ABSENT}
+        ids = {trace.strings.id_of(text) for text in hidden_categories} - {ABSENT}
         # The empty text stands for events without a category.
         self._hidden_ids = np.array(sorted(ids | ({ABSENT} if "" in hidden_categories else set())), dtype=np.int32)
         self._colors = colors
