@@ -102,8 +102,8 @@ class WorkerProcess:
         self._on_message = on_message
         self._generation = 0
         self._ends_as_asked = False
-        # Not daemonic: reading a large file starts processes of its own. It ends by itself when our end closes.
-        self._process = spawn.Process(target=_serve, args=(theirs, self._newest), name="cannscope-worker", daemon=False)
+        # Daemonic: a program that ends by an error must not wait for its worker. (Readers use threads, not processes.)
+        self._process = spawn.Process(target=_serve, args=(theirs, self._newest), name="cannscope-worker", daemon=True)
         self._process.start()
         theirs.close()
         self._listener = threading.Thread(target=self._listen, name="cannscope-listener", daemon=True)

@@ -1,11 +1,14 @@
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 from engine.core.errors import SourcePosition, TraceReadError
 from profiler_gui.session.jobs import LatestJob
+from tests.support.captures import REPOSITORY
 
 STUCK_S = 30.0
 
@@ -118,3 +121,21 @@ def test_the_death_of_the_process_is_a_message_and_the_next_call_works(job, qtbo
     with qtbot.waitSignal(job.finished, timeout=20_000) as finished:
         job.start(double, 3)
     assert finished.args == [6]
+
+
+def test_a_program_that_ends_by_an_error_does_not_wait_for_its_worker(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from PySide6.QtCore import QCoreApplication\n"
+        "from profiler_gui.session.jobs import LatestJob\n"
+        "if __name__ == '__main__':\n"
+        "    application = QCoreApplication([])\n"
+        "    job = LatestJob()\n"
+        "    job.prepare()\n"
+        "    raise SystemExit(7)\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, str(program)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    result = subprocess.run(command, env=environment, timeout=60, check=False)  # noqa: S603 - our own text
+    assert result.returncode == 7
