@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -125,9 +126,11 @@ def _work_text(work: LateRankWork) -> str:
         )
         if ns > 0
     )
-    operators = ", ".join(
-        f"{short_name(item.type)} {format_duration_ns(item.total_ns)}" for item in work.operators[:SHOWN_OPERATORS]
-    )
+    totals_ns: Counter[str] = Counter()
+    for item in work.operators:  # one per operator type and core
+        totals_ns[short_name(item.type)] += item.total_ns
+    largest = totals_ns.most_common(SHOWN_OPERATORS)
+    operators = ", ".join(f"{name} {format_duration_ns(total_ns)}" for name, total_ns in largest)
     return tr(
         "Meanwhile rank {rank} was: {parts}. Most of it: {operators}.",
         rank=work.rank,

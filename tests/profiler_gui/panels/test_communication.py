@@ -129,6 +129,7 @@ def test_the_arrival_chart_names_the_last_member_and_what_it_did_before(world, f
     qtbot.waitUntil(lambda: "Meanwhile" in filled._arrivals.words)
     assert filled._arrivals.words.startswith("Rank 2 arrived last, 157.7 ms after rank 0. Rank 0 waited 157.7 ms.")
     assert "Meanwhile rank 2 was: computing" in filled._arrivals.words
+    assert filled._arrivals.words.count("MatMulV3") == 1
     assert "rank 2 +157.7 ms, last" in filled._arrivals.chart.accessibleDescription()
 
 
