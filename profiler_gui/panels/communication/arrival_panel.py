@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from engine.core.number_format import format_bytes, format_duration_ns
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.communication.arrival_chart import ArrivalChart
-from profiler_gui.panels.communication.late_rank import LateRankWork, late_rank_work, lateness_text, short_name
+from profiler_gui.panels.communication.descriptions import numbers_text, short_name
+from profiler_gui.panels.communication.late_rank import LateRankWork, late_rank_work, lateness_text
 from profiler_gui.session.calls import LatestCall
 from profiler_gui.session.selection import CollectiveSelection, RangeSelection
 from profiler_gui.toolkit.fills import COMPUTING, TRANSFER, WAIT, Legend, LegendEntry
@@ -92,7 +92,7 @@ class ArrivalPanel(QWidget):
             return
         collective = summary.communication.collectives[selection[0]][selection[1]]
         rank = tr("rank {rank}", rank=selection[0])
-        self._title.setText(f"{short_name(collective.name)}, {rank}: {_numbers(collective)}")
+        self._title.setText(f"{short_name(collective.name)}, {rank}: {numbers_text(collective)}")
         self._title.setToolTip(collective.name)
         self._update(collective)
         if collective.late_rank is not None:
@@ -138,19 +138,6 @@ class ArrivalPanel(QWidget):
 def selected_collective(selection: object) -> tuple[int, int] | None:
     """Returns rank and index where a collective is selected."""
     return (selection.rank, selection.index) if isinstance(selection, CollectiveSelection) else None
-
-
-def _numbers(collective: Collective) -> str:
-    parts = [
-        tr("group {name}", name=collective.group_name or collective.group) if collective.group else "",
-        format_bytes(collective.bytes) if collective.bytes is not None else "",
-        tr("elapsed {duration}", duration=format_duration_ns(collective.elapsed_ns)),
-        tr("exposed {duration}", duration=format_duration_ns(collective.exposed_ns)),
-    ]
-    if collective.wait_ns is not None and collective.transfer_ns is not None:
-        parts.append(tr("waiting {duration}", duration=format_duration_ns(collective.wait_ns)))
-        parts.append(tr("transfer {duration}", duration=format_duration_ns(collective.transfer_ns)))
-    return ", ".join(part for part in parts if part)
 
 
 def _wrapped() -> QLabel:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.core.number_format import format_duration_ns, format_ratio
+from profiler_gui.panels.communication.descriptions import short_name
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
@@ -105,12 +105,6 @@ def unsplit_text(missing_ranks: tuple[int, ...]) -> str:
     if missing_ranks:
         return tr("unsplit: open the peers (ranks {ranks})", ranks=", ".join(map(str, missing_ranks)))
     return tr("unsplit: the capture does not say who took part, or its clocks are not related")
-
-
-def short_name(name: str) -> str:
-    """Returns a kernel's name without return type, template arguments and parameters (``"at::native::sum"``)."""
-    head = re.split(r"[<(]", name.removeprefix("void "), maxsplit=1)[0].strip()
-    return head or name
 
 
 def _work_text(work: LateRankWork) -> str:

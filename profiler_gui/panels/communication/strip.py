@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from engine.core.number_format import format_duration_ns
+from profiler_gui.panels.communication.descriptions import collective_text
 from profiler_gui.panels.communication.lane_image import lane_image
 from profiler_gui.panels.communication.lanes import Lane, lane_pixels
 from profiler_gui.session.selection import RangeSelection, StepSelection
@@ -18,7 +18,7 @@ from profiler_gui.toolkit.time_axis import TimeScale, ticks, time_text
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the analyses are imported after the first paint
-    from engine.analyses.communication import Collective, JobCommunication
+    from engine.analyses.communication import JobCommunication
 
 TICK_SPACING_PX = 110
 CLICK_PX = 4
@@ -289,18 +289,3 @@ class RankStrip(QWidget):
     def _lane_rect(self, row: int) -> QRectF:
         top_px = self._ruler_px() + row * self._lane_px() + 2
         return QRectF(self._left_px(), top_px, max(self.width() - self._left_px() - 2, 1.0), self._lane_px() - 5)
-
-
-def collective_text(rank: int, collective: Collective) -> str:
-    """Returns what a tooltip says of a collective."""
-    lines = [
-        f"{collective.name} · {tr('rank {rank}', rank=rank)}",
-        tr("elapsed {duration}", duration=format_duration_ns(collective.elapsed_ns)),
-    ]
-    if collective.wait_ns is None or collective.transfer_ns is None:
-        lines.append(tr("waiting and transfer unsplit: the members are not all open"))
-    else:
-        lines.append(tr("waiting {duration}", duration=format_duration_ns(collective.wait_ns)))
-        lines.append(tr("transfer {duration}", duration=format_duration_ns(collective.transfer_ns)))
-    lines.append(tr("exposed {duration}", duration=format_duration_ns(collective.exposed_ns)))
-    return "\n".join(lines)

@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QLabel
 
 from engine.trace import ParallelGroup, align
 from engine.trace.intervals import EMPTY, union
+from profiler_gui.panels.communication.descriptions import collective_text, short_name
 from profiler_gui.panels.communication.lane_image import lane_image
 from profiler_gui.panels.communication.lanes import Lane, LaneClass, lane_pixels, lanes_of
-from profiler_gui.panels.communication.late_rank import late_rank_work, lateness_text, short_name, unsplit_text
+from profiler_gui.panels.communication.late_rank import late_rank_work, lateness_text, unsplit_text
 from profiler_gui.panels.communication.overlap_bars import overlap_bars, overlap_parts
 from profiler_gui.panels.communication.page import CommunicationPage, sentence_of
 from profiler_gui.session.document import Document
@@ -268,6 +269,15 @@ def test_kernel_names_lose_templates_and_parameters():
     assert short_name("void at::native::reduce_kernel<128, 4>(float*)") == "at::native::reduce_kernel"
     assert short_name("hcom_allReduce__586_0_1") == "hcom_allReduce__586_0_1"
     assert short_name("<lambda>") == "<lambda>"
+
+
+def test_the_tooltip_of_a_collective_says_what_is_known_of_it(qwen3, cnn):
+    split = collective_text(0, qwen3.summary.communication.collectives[0][longest_wait(qwen3, 0)])
+    assert split.splitlines()[0] == "hcom_batchSendRecv__128_4_1 · rank 0"
+    assert "waiting 157.7 ms" in split
+    unsplit = collective_text(0, cnn.summary.communication.collectives[0][0])
+    assert "unsplit" in unsplit
+    assert "waiting 1" not in unsplit
 
 
 def test_every_label_shows_text_to_screen_readers(filled):
