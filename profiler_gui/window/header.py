@@ -7,6 +7,8 @@ from profiler_gui.session.document import Document
 from profiler_gui.session.session import Session
 from profiler_gui.toolkit.translations import tr
 
+MAX_BOX_PX = 300
+
 
 class Header(QWidget):
     """Shows and changes which run, rank and step every pane is about."""
@@ -34,7 +36,8 @@ class Header(QWidget):
         label.setBuddy(box)
         box.setAccessibleName(title.replace("&", ""))
         box.setMinimumWidth(width_px)
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        box.setMaximumWidth(MAX_BOX_PX)
         box.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         layout = self.layout()
         assert layout is not None  # noqa: S101 - made in the constructor

@@ -109,9 +109,10 @@ class StatusBar(QStatusBar):
         lost = sum(item.severity.value != "notice" for item in found)
         self.diagnostics_button.setVisible(bool(found))
         if lost:
-            self.diagnostics_button.setText(tr("⚠ {count} problems in the capture", count=format_count(lost)))
+            count, one, many = lost, tr("⚠ 1 problem in the capture"), tr("⚠ {count} problems in the capture")
         else:
-            self.diagnostics_button.setText(tr("{count} notices", count=format_count(len(found))))
+            count, one, many = len(found), tr("1 notice"), tr("{count} notices")
+        self.diagnostics_button.setText(one if count == 1 else many.format(count=format_count(count)))
         self.diagnostics_button.setToolTip("\n".join(item.message for item in found[:10]))
 
 

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QMessageBox, QVBoxLayout, QWidget
 
+from engine.trace import Diagnostic, Severity
 from profiler_gui.commands.command import Command, KeyPreset, conflicts
 from profiler_gui.commands.panes import PaneFactory, PanePlace
 from profiler_gui.item_models.table_view import FilteredTable, TableView
@@ -333,3 +336,17 @@ def test_closing_the_capture_returns_to_the_welcome_page(window):
     window.commands.run("file.close", session)
     assert window.stack.currentWidget() is window.welcome
     assert isinstance(window, MainWindow)
+
+
+def test_what_could_not_be_used_is_told_in_the_status_bar_and_leads_to_the_list(window):
+    document = drawn_document(PICTURE)
+    lost = Diagnostic("bad-row", Severity.DATA_LOSS, 3, "rows without a start")
+    notice = Diagnostic("clock", Severity.NOTICE, 1, "no clock")
+    button = window.statusBar().diagnostics_button
+    session_of(window).show(replace(document, job=replace(document.job, diagnostics=(notice,))))
+    assert button.text() == "1 notice"
+    session_of(window).show(replace(document, job=replace(document.job, diagnostics=(lost, notice))))
+    assert button.text() == "⚠ 1 problem in the capture"
+    assert button.toolTip() == "rows without a start\nno clock"
+    session_of(window).show(document)
+    assert button.isHidden()
