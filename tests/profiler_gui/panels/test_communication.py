@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QLabel
 
 from engine.trace import ParallelGroup, align
@@ -41,6 +42,29 @@ def member(trace):
     """Returns the trace as one of the two members of the group of its collectives."""
     group = ParallelGroup("123", "dp", (0, 1))
     return replace(trace, metadata=replace(trace.metadata, world_size=2, parallel_groups=(group,)))
+
+
+def turn(widget, modifiers):
+    """Turns the wheel one notch away from the user over the middle of the widget."""
+    middle = QPointF(widget.rect().center())
+    event = QWheelEvent(
+        middle,
+        QPointF(widget.mapToGlobal(middle.toPoint())),
+        QPoint(),
+        QPoint(0, 120),
+        Qt.MouseButton.NoButton,
+        modifiers,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    widget.wheelEvent(event)
+
+
+def moved_to(widget, place):
+    """Returns the event of the pointer having moved to a place in the widget."""
+    no_button = Qt.MouseButton.NoButton
+    across = widget.mapToGlobal(place)
+    return QMouseEvent(QEvent.Type.MouseMove, place, across, no_button, no_button, Qt.KeyboardModifier.NoModifier)
 
 
 def longest_wait(document, rank):
@@ -150,6 +174,77 @@ def test_the_button_selects_what_the_late_rank_did_on_the_timeline(world, filled
     assert isinstance(selection, RangeSelection)
     assert selection.rank == world.session.rank == 2
     assert world.shown == ["timeline"]
+
+
+def test_the_strip_paints_waiting_light_and_transfer_dark(filled, qwen3):
+    strip = filled._strip
+    strip.resize(1000, strip.sizeHint().height())
+    image = strip.grab().toImage()
+    collectives = qwen3.summary.communication.collectives[0]
+    waiting = strip.position_of(0, longest_wait(qwen3, 0)).toPoint()
+    reduced = next(index for index, item in enumerate(collectives) if "reduceScatter__097_4" in item.name)
+    transferring = strip.position_of(0, reduced).toPoint()
+    assert image.pixelColor(waiting).name() == LIGHT.wait
+    assert image.pixelColor(transferring).name() == LIGHT.transfer
+
+
+def test_the_strip_outlines_the_selected_collective_and_shades_a_selected_range(world, filled, qwen3):
+    strip = filled._strip
+    strip.resize(1000, strip.sizeHint().height())
+    before = strip.grab().toImage()
+    world.session.select(CollectiveSelection(0, longest_wait(qwen3, 0)))
+    outlined = strip.grab().toImage()
+    world.session.select(RangeSelection(0, 0, world.session.limits.end_ns))
+    shaded = strip.grab().toImage()
+    assert before != outlined != shaded
+    assert shaded.pixelColor(990, 2) != before.pixelColor(990, 2)
+
+
+def test_the_wheel_zooms_with_ctrl_at_the_pointer_and_moves_with_shift(world, filled):
+    strip = filled._strip
+    strip.resize(1000, strip.sizeHint().height())
+    whole = world.session.viewport
+    turn(strip, Qt.KeyboardModifier.ControlModifier)
+    zoomed = world.session.viewport
+    assert zoomed.duration_ns == pytest.approx(whole.duration_ns * 0.8, rel=1e-6)
+    turn(strip, Qt.KeyboardModifier.ShiftModifier)
+    assert world.session.viewport.start_ns < zoomed.start_ns
+    assert world.session.viewport.duration_ns == zoomed.duration_ns
+    turn(strip, Qt.KeyboardModifier.NoModifier)
+    assert world.session.viewport.duration_ns == zoomed.duration_ns
+
+
+def test_plus_and_minus_zoom_the_strip(world, filled, qtbot):
+    whole = world.session.viewport
+    qtbot.keyClick(filled._strip, Qt.Key.Key_Plus)
+    assert world.session.viewport.duration_ns < whole.duration_ns
+    qtbot.keyClick(filled._strip, Qt.Key.Key_Minus)
+    assert world.session.viewport == whole
+
+
+def test_the_pointer_over_the_strip_reports_the_time(world, filled, qtbot):
+    strip = filled._strip
+    strip.resize(1000, strip.sizeHint().height())
+    with qtbot.waitSignal(world.session.cursor_changed) as reported:
+        strip.mouseMoveEvent(moved_to(strip, strip.position_of(0, 1)))
+    collective = world.session.job_summary.communication.collectives[0][1]
+    assert collective.start_ns < reported.args[0] < collective.start_ns + collective.elapsed_ns
+
+
+def test_the_arrival_chart_paints_the_last_tick_red_and_waiting_before_it(world, filled, qwen3, qtbot):
+    world.session.select(CollectiveSelection(0, longest_wait(qwen3, 0)))
+    qtbot.waitUntil(lambda: "Meanwhile" in filled._arrivals.words)
+    chart = filled._arrivals.chart
+    chart.resize(600, chart.sizeHint().height())
+    image = chart.grab().toImage()
+    rows = [
+        {image.pixelColor(x, y).name() for x in range(image.width())}
+        for y in (image.height() // 4, image.height() * 3 // 4)
+    ]
+    assert LIGHT.wait in rows[0]
+    assert LIGHT.error not in rows[0]
+    assert LIGHT.error in rows[1]
+    assert LIGHT.computing in rows[1]
 
 
 def test_following_the_blame_selects_what_kept_the_late_rank_waiting(world, filled, qwen3, qtbot):
