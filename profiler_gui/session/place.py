@@ -12,15 +12,19 @@ from profiler_gui.session.selection import (
     CollectiveSelection,
     EventSelection,
     IdleSelection,
+    Nothing,
     RangeSelection,
     Selection,
     StepSelection,
 )
-from profiler_gui.session.viewport import Viewport, clamped
+from profiler_gui.session.viewport import Viewport, around, clamped
 
 if TYPE_CHECKING:  # the engine's tables are imported after the first paint
     from engine.trace import Trace
     from profiler_gui.session.document import Document
+
+SMALLEST_SEEN_RATIO = 400
+"""What is narrower than the viewport by more than this is about three pixels wide: revealing zooms in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,43 @@ def at_rank(place: Place, document: Document, rank: int) -> Place:
     return replace(
         place, rank=rank, step=None, selection=NOTHING, viewport=limits if was_whole else clamped(shifted, limits)
     )
+
+
+def at_step(place: Place, document: Document, index: int | None) -> Place:
+    """Returns the place with panels restricted to a step and the step in view; whole again for None."""
+    entry = document.job.rank_trace(place.rank)
+    limits = limits_of(entry.trace)
+    if index is None or document.summary is None:
+        return replace(place, step=None, viewport=limits)
+    step = document.summary.rank(place.rank).steps[index]
+    return replace(place, step=index, viewport=clamped(around(step.range.start_ns, step.range.end_ns, 0.02), limits))
+
+
+def at_selection(place: Place, document: Document, selection: Selection, *, reveal: bool) -> Place:
+    """Returns the place with something selected, on its rank; with ``reveal`` moved so that it can be seen."""
+    rank = place.rank if isinstance(selection, Nothing) else selection.rank
+    if rank != place.rank:
+        place = at_rank(place, document, rank)
+    place = replace(place, selection=selection)
+    span = time_range_of(document, selection) if reveal else None
+    if span is None:
+        return place
+    return replace(place, viewport=_revealing(place.viewport, span, limits_of(document.job.rank_trace(rank).trace)))
+
+
+def _revealing(viewport: Viewport, span: tuple[int, int], limits: Viewport) -> Viewport:
+    """Returns the viewport, moved and if need be widened or narrowed so that ``span`` can be seen in it."""
+    start_ns, end_ns = span
+    width_ns = max(end_ns - start_ns, 1)
+    is_inside = viewport.start_ns <= start_ns and end_ns <= viewport.end_ns
+    is_too_small = width_ns * SMALLEST_SEEN_RATIO < viewport.duration_ns
+    if is_inside and not is_too_small:
+        return viewport
+    if width_ns > viewport.duration_ns or is_too_small:
+        return clamped(around(start_ns, end_ns, 2.0), limits)
+    middle_ns = start_ns + width_ns // 2
+    half_ns = viewport.duration_ns // 2
+    return clamped(Viewport(middle_ns - half_ns, middle_ns - half_ns + viewport.duration_ns), limits)
 
 
 def time_range_of(document: Document, selection: Selection) -> tuple[int, int] | None:

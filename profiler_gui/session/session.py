@@ -17,7 +17,16 @@ from profiler_gui.session.filters import SearchQuery, SearchResult, neighbour, n
 from profiler_gui.session.history import History
 from profiler_gui.session.jobs import LatestJob
 from profiler_gui.session.opening import ReadFinished, mapped_document, open_in_worker, open_request
-from profiler_gui.session.place import NOWHERE, Place, at_rank, first_place, limits_of, time_range_of
+from profiler_gui.session.place import (
+    NOWHERE,
+    Place,
+    at_rank,
+    at_selection,
+    at_step,
+    first_place,
+    limits_of,
+    time_range_of,
+)
 from profiler_gui.session.selection import NOTHING, EventSelection, Selection
 from profiler_gui.session.viewport import Viewport, around, clamped, panned, zoomed
 
@@ -268,13 +277,8 @@ class Session(QObject):
 
     def set_step(self, index: int | None) -> None:
         """Restricts panels to a step of the summary and shows it; None for all steps."""
-        place = replace(self._places.current, step=index)
-        if self.summary and index is not None:
-            step = self.summary.steps[index]
-            place = replace(place, viewport=clamped(around(step.range.start_ns, step.range.end_ns, 0.02), self.limits))
-        elif index is None:
-            place = replace(place, viewport=self.limits)
-        self._go(place)
+        if self.document:
+            self._go(at_step(self._places.current, self.document, index))
 
     def select(self, selection: Selection, *, reveal: bool = False) -> None:
         """Selects; a selection on another rank brings that rank into view.
@@ -283,16 +287,8 @@ class Session(QObject):
             selection: What to select.
             reveal: Whether the viewport should move where the selection would not be seen.
         """
-        place = self._places.current
-        rank = getattr(selection, "rank", place.rank)
-        if self.document and rank != place.rank:
-            place = at_rank(place, self.document, rank)
-        place = replace(place, selection=selection)
-        span = time_range_of(self.document, selection) if self.document else None
-        if reveal and span is not None and self.document:
-            limits = limits_of(self.document.job.rank_trace(rank).trace)
-            place = replace(place, viewport=_revealing(place.viewport, span, limits))
-        self._go(place)
+        if self.document:
+            self._go(at_selection(self._places.current, self.document, selection, reveal=reveal))
 
     def clear_selection(self) -> None:
         """Selects nothing."""
@@ -411,17 +407,3 @@ class Session(QObject):
                 signal.emit()
         if before.rank != after.rank and self._query.text:
             self.search_changed.emit()
-
-
-def _revealing(viewport: Viewport, span: tuple[int, int], limits: Viewport) -> Viewport:
-    """Returns the viewport, moved and if need be widened or narrowed so that ``span`` can be seen in it."""
-    start_ns, end_ns = span
-    width_ns = max(end_ns - start_ns, 1)
-    inside = viewport.start_ns <= start_ns and end_ns <= viewport.end_ns
-    if inside and width_ns * 400 >= viewport.duration_ns:
-        return viewport
-    if width_ns > viewport.duration_ns or width_ns * 400 < viewport.duration_ns:
-        return clamped(around(start_ns, end_ns, 2.0), limits)
-    middle_ns = start_ns + width_ns // 2
-    half_ns = viewport.duration_ns // 2
-    return clamped(Viewport(middle_ns - half_ns, middle_ns - half_ns + viewport.duration_ns), limits)
