@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.trace import TimeRange
 from profiler_gui.session.filters import SearchQuery
-from profiler_gui.session.selection import EventSelection, RangeSelection, TrackSelection
+from profiler_gui.session.selection import EventSelection, RangeSelection
 from profiler_gui.session.session import Run
 from profiler_gui.timeline.context_menu import canvas_menu
 from profiler_gui.timeline.frame import FrameRenderer, Scene
 from profiler_gui.timeline.palette import Family, family_colour, slice_palette
 from profiler_gui.toolkit.preferences import MIN_TRACK_HEIGHT_PX, WHEEL
+from tests.support.mouse import click, double_click, drag, hover, leave, wheel
 from tests.support.timeline import Stage
 from tests.support.trace_text import trace_from_text
 
@@ -25,7 +26,6 @@ PICTURE = """
     gpu 7  | ...EEE..FF...GGG |
     comm g | ......HHHHHH.... |
 """
-LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
@@ -43,38 +43,6 @@ def center_of(stage: Stage, name: str) -> QPointF:
 def event_of(stage: Stage, name: str) -> int:
     trace = stage.session.trace
     return next(event for event in range(len(trace.events)) if trace.name(event) == name)
-
-
-def send(widget: QWidget, kind: QEvent.Type, at: QPointF, button=LEFT, held=None, keys=NONE) -> None:
-    held = button if held is None else held
-    event = QMouseEvent(kind, at, widget.mapToGlobal(at), button, held, keys)
-    QApplication.sendEvent(widget, event)
-
-
-def drag(widget: QWidget, start: QPointF, end: QPointF, keys=NONE, button=LEFT) -> None:
-    send(widget, QEvent.Type.MouseButtonPress, start, button, keys=keys)
-    for share in (0.3, 0.7, 1.0):
-        send(widget, QEvent.Type.MouseMove, start + (end - start) * share, Qt.MouseButton.NoButton, button, keys)
-    send(widget, QEvent.Type.MouseButtonRelease, end, button, Qt.MouseButton.NoButton, keys)
-
-
-def click(widget: QWidget, at: QPointF) -> None:
-    send(widget, QEvent.Type.MouseButtonPress, at)
-    send(widget, QEvent.Type.MouseButtonRelease, at, held=Qt.MouseButton.NoButton)
-
-
-def wheel(widget: QWidget, at: QPointF, notches: float, keys=NONE) -> None:
-    event = QWheelEvent(
-        at,
-        widget.mapToGlobal(at),
-        QPoint(),
-        QPoint(0, round(120 * notches)),
-        Qt.MouseButton.NoButton,
-        keys,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
-    QApplication.sendEvent(widget, event)
 
 
 def pixels(widget: QWidget) -> np.ndarray:
@@ -108,7 +76,7 @@ def test_the_selected_slice_has_an_outline(stage):
 
 
 def test_a_double_click_zooms_to_the_slice(stage):
-    send(stage.view.canvas, QEvent.Type.MouseButtonDblClick, center_of(stage, "E"))
+    double_click(stage.view.canvas, center_of(stage, "E"))
     viewport = stage.session.viewport
     assert viewport.start_ns <= 3_000 < 6_000 <= viewport.end_ns
     assert viewport.duration_ns < 4_500
@@ -159,18 +127,18 @@ def test_the_plain_wheel_scrolls_or_zooms_as_the_setting_says(show):
 
 def test_the_pointer_reports_its_time(stage, qtbot):
     with qtbot.waitSignal(stage.session.cursor_changed) as heard:
-        send(stage.view.canvas, QEvent.Type.MouseMove, QPointF(400, 60), Qt.MouseButton.NoButton)
+        hover(stage.view.canvas, QPointF(400, 60))
     assert heard.args == [stage.view.canvas.places.scale.time_ns(400)]
-    QApplication.sendEvent(stage.view.canvas, QEvent(QEvent.Type.Leave))
+    leave(stage.view.canvas)
 
 
 def test_hovering_outlines_and_says_what_is_there(stage):
     before = pixels(stage.view.canvas)
     spot = center_of(stage, "E")
-    send(stage.view.canvas, QEvent.Type.MouseMove, spot, Qt.MouseButton.NoButton)
+    hover(stage.view.canvas, spot)
     assert np.any(pixels(stage.view.canvas) != before)
     assert stage.view.pointer.tip() == "<b>E</b><br>3 µs, from 3.000 µs<br>Category: kernel<br>Track: gpu 7"
-    QApplication.sendEvent(stage.view.canvas, QEvent(QEvent.Type.Leave))
+    leave(stage.view.canvas)
 
 
 def test_a_search_dims_what_does_not_match(stage):
@@ -272,65 +240,6 @@ def test_nothing_open_is_an_empty_view(stage):
     pixels(stage.view)
     click(stage.view.canvas, QPointF(10, 10))
     stage.run("zoom_in")
-
-
-def test_a_track_is_selected_by_its_header_and_folded_by_its_triangle(stage):
-    headers = stage.view.headers
-    click(headers, QPointF(60, 8))
-    assert stage.session.selection == TrackSelection(0, 0)
-    click(headers, QPointF(9, 8))
-    row = stage.view._state.layout.row_of((0, 0))
-    assert row is not None
-    assert row.is_collapsed
-
-
-def test_headers_are_dragged_into_another_order(stage):
-    rows = stage.view._state.layout.rows
-    first, last = rows[0], rows[-1]
-    drag(stage.view.headers, QPointF(60, last.top_px + 5), QPointF(60, first.top_px + 1))
-    assert next(iter(stage.view._state.layout.rows)).node.key == last.node.key
-
-
-def test_the_context_menu_of_a_header_pins_and_hides(stage):
-    row = stage.view._state.layout.rows[1]
-    menu = stage.view.headers.menu_for(row)
-    by_text = {action.text(): action for action in menu.actions()}
-    by_text["Pin on Top"].trigger()
-    assert [pinned.node.key for pinned in stage.view._state.layout.pinned] == [row.node.key]
-    by_text["Hide"].trigger()
-    assert stage.view._state.layout.row_of(row.node.key) is None
-    by_text["Show Hidden Tracks"].trigger()
-    assert stage.view._state.layout.row_of(row.node.key) is not None
-    pixels(stage.view)
-
-
-def test_the_minimap_moves_the_view(stage):
-    minimap = stage.view.minimap
-    stage.session.show_range(0, 4_000)
-    pixels(minimap)
-    drag(minimap, minimap.view_box.center(), minimap.view_box.center() + QPointF(minimap.width() / 4, 0))
-    assert stage.session.viewport.start_ns == pytest.approx(4_000, abs=60)
-    assert stage.session.viewport.duration_ns == 4_000
-    click(minimap, QPointF(minimap.width() - 2, 10))
-    assert stage.session.viewport.end_ns == stage.session.limits.end_ns
-    drag(minimap, QPointF(minimap.view_box.left(), 10), QPointF(minimap.width() / 2, 10))
-    assert stage.session.viewport.start_ns == pytest.approx(8_000, abs=60)
-
-
-def test_the_ruler_writes_round_times_and_its_menu_sets_marks(stage):
-    ruler = stage.view.ruler
-    assert [text for _, text in ruler.texts()][:3] == ["0 µs", "2 µs", "4 µs"]
-    {action.text(): action for action in ruler.menu_at(QPointF(50, 10)).actions()}["Set a Mark Here"].trigger()
-    mark = stage.session.annotations.marks[0]
-    assert mark.start_ns == ruler.scale.time_ns(50)
-    flag = ruler._flag(mark).center()
-    assert ruler.mark_at(flag) == mark
-    actions = {action.text(): action for action in ruler.menu_at(flag).actions()}
-    actions["Count Time from This Mark"].trigger()
-    assert stage.view._state.origin_ns == mark.start_ns
-    pixels(stage.view)
-    actions["Remove Mark"].trigger()
-    assert stage.session.annotations.marks == ()
 
 
 def test_the_selected_event_is_copied_with_plain_nanoseconds(stage, qtbot):
