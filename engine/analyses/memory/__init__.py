@@ -4,6 +4,7 @@ from engine.analyses.memory.memory_analysis import (
     NET_CHANGE,
     MemoryAnalysis,
     StepMemory,
+    analysed_curve,
     main_curve,
     memory_analysis,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "LiveAtPeak",
     "MemoryAnalysis",
     "StepMemory",
+    "analysed_curve",
     "main_curve",
     "memory_analysis",
 ]

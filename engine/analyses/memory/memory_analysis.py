@@ -105,7 +105,7 @@ def memory_analysis(trace: Trace, steps: tuple[Step, ...]) -> MemoryAnalysis | N
     The allocator lives on the host's clock, so its steps are the host's where the trace has them and the device's
     otherwise.
     """
-    curve = main_curve(trace) or _curve_of_blocks(trace)
+    curve = analysed_curve(trace)
     if curve is None:
         return None
     ranges, numbers = _step_ranges(trace, steps)
@@ -143,6 +143,11 @@ def memory_analysis(trace: Trace, steps: tuple[Step, ...]) -> MemoryAnalysis | N
         unfreed_count=len(unfreed),
         unfreed_bytes=int(table.size_bytes[unfreed].sum()),
     )
+
+
+def analysed_curve(trace: Trace) -> MemoryCurve | None:
+    """Returns the curve the analysis is of: the recorded one, or what its blocks add up to; None without either."""
+    return main_curve(trace) or _curve_of_blocks(trace)
 
 
 def main_curve(trace: Trace) -> MemoryCurve | None:
