@@ -84,6 +84,7 @@ class Session(QObject):
         self._cache_directory = cache_directory
         self._documents: dict[Run, Document] = {}
         self._opening_run = Run.A
+        self._analysed: Document | None = None
         self._places: History[Place] = History(NOWHERE)
         self._gesture = ""
         self._annotations: History[Annotations] = History(Annotations())
@@ -233,7 +234,9 @@ class Session(QObject):
         self.document_changed.emit()
 
     def close_run(self, run: Run) -> None:
-        """Closes a run."""
+        """Closes a run, and gives up opening it."""
+        if self._job.is_running and self._opening_run is run:
+            self._job.cancel()
         if self._documents.pop(run, None) is not None:
             self._derived.clear()
             self._places = self._places if run is Run.B else History(NOWHERE)
@@ -259,14 +262,18 @@ class Session(QObject):
         self._job.close()
 
     def _take_document(self, document: Document) -> None:
+        self._analysed = document
         self.show(document, self._opening_run)
 
     def _take_summary(self, summary: JobSummary) -> None:
-        document = self._documents.get(self._opening_run)
-        if document is not None:
-            self._documents[self._opening_run] = replace(document, summary=summary)
-            self._derived.clear()
-            self.summary_changed.emit()
+        # By identity: the runs may have been exchanged, or this one closed, since it was read.
+        for run, document in self._documents.items():
+            if document is self._analysed:
+                self._documents[run] = replace(document, summary=summary)
+                self._derived.clear()
+                self.summary_changed.emit()
+                break
+        self._analysed = None
 
     # Moving around
 

@@ -71,3 +71,27 @@ def test_the_cache_goes_where_it_is_told_and_elsewhere_if_that_cannot_be_written
     monkeypatch.setenv("CANNSCOPE_CACHE", str(blocked / "inside"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert cache_directory().parent == tmp_path
+
+
+def test_analyses_reach_the_run_they_belong_to_even_if_the_runs_were_exchanged(session, qtbot, trace_file, tmp_path):
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(EVENTS[:2]), encoding="utf-8")
+    with qtbot.waitSignal(session.document_changed, timeout=60_000):
+        session.open((trace_file,))
+    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+        pass
+    first_summary = session.job_summary
+    with qtbot.waitSignal(session.document_changed, timeout=60_000):
+        session.open((other,), Run.B)
+    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+        session.exchange_runs()
+    assert session.document.label == "other.json"
+    assert session.job_summary is not None
+    assert session.job_summary is not first_summary
+    assert session.candidate.summary is first_summary
+
+
+def test_closing_a_run_gives_up_opening_it(session, trace_file):
+    session.open((trace_file,))
+    session.close_run(Run.A)
+    assert not session.is_busy
