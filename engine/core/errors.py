@@ -8,6 +8,8 @@
     │  └─ EmptyTraceError                       recognised, but without a single event
     ├─ MissingDataError                         an analysis needs what the trace lacks
     ├─ ExportError                              a file could not be written
+    ├─ ScenarioError                            what was asked to be run makes no sense
+    │  └─ CyclicTaskGraphError                  its tasks wait for each other
     └─ PluginError                              an entry point failed to load
     OperationCancelled                          not an EngineError: the user asked for it
 
@@ -91,6 +93,22 @@ class MissingDataError(EngineError):
 
 class ExportError(EngineError):
     """A file could not be written."""
+
+
+class ScenarioError(EngineError):
+    """What was asked to be run makes no sense: a configuration, a job, a sequence of changes."""
+
+
+class CyclicTaskGraphError(ScenarioError):
+    """Tasks wait for each other, so that no order of them exists.
+
+    Args:
+        operators: Names along one cycle, each waiting for the one before it.
+    """
+
+    def __init__(self, operators: tuple[str, ...]) -> None:
+        self.operators = operators
+        super().__init__(f"tasks wait for each other in a circle: {' → '.join(operators)}; remove one of these waits")
 
 
 class PluginError(EngineError):
