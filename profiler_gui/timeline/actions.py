@@ -164,9 +164,16 @@ def _track_commands(session: Session, state_of: StateOf) -> tuple[Command, ...]:
 
         return act
 
+    def select_track(step: int) -> None:
+        key = state_of().next_track(step)
+        if key is not None:
+            session.select(TrackSelection(*key))
+
     group = "tracks"
     with_track = partial(_command, group=group, when=_has_track)
     return (
+        _command("next_track", "Next Track", partial(select_track, 1), "Ctrl+Down", group=group),
+        _command("previous_track", "Previous Track", partial(select_track, -1), "Ctrl+Up", group=group),
         with_track("pin", "&Pin or Unpin Track", on_track(lambda state, key: state.toggle_pin(key)), "P"),
         with_track("fold", "Fold or &Unfold Track", on_track(lambda state, key: state.toggle_collapsed(key)), "E"),
         with_track("move_track_up", "Move Track Up", on_track(lambda state, key: state.move_by(key, -1)), "Alt+Up"),

@@ -165,8 +165,20 @@ class TimelineState(QObject):
         top_px = row.top_px + min(depth, max(row.lane_count - 1, 0)) * row.lane_px
         bottom_px = top_px + (row.lane_px or row.height_px)
         room_px = self._visible_height_px - self.layout.pinned_height_px
-        if top_px < self._scroll_px or bottom_px > self._scroll_px + room_px:
+        if bottom_px <= self._scroll_px or top_px >= self._scroll_px + room_px:
             self.scroll_to(top_px - max(room_px // 3, 0))
+        elif top_px < self._scroll_px:
+            self.scroll_to(top_px)
+        elif bottom_px > self._scroll_px + room_px:
+            self.scroll_to(bottom_px - room_px)
+
+    def next_track(self, step: int) -> TrackKey | None:
+        """Returns the track of the row below (1) or above (−1) the selected one; the first row without any."""
+        keys = [row.node.key for row in self.layout.rows if row.node.key[1] >= 0]
+        place = self.selected_place()
+        if not keys or place is None or place[0] not in keys:
+            return keys[0] if keys else None
+        return keys[min(max(keys.index(place[0]) + step, 0), len(keys) - 1)]
 
     def selected_place(self) -> tuple[TrackKey, int] | None:
         """Returns track and depth of the selected event or track; None where neither is selected."""

@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from engine.trace.tables import FlowTable
 from profiler_gui.commands.command import KeyPreset, conflicts
 from profiler_gui.session.selection import EventSelection, RangeSelection, TrackSelection
 from profiler_gui.session.viewport import Viewport
@@ -171,3 +174,38 @@ def test_the_commands_exist_before_anything_heavy_is_imported():
         "assert not {'numba', 'engine.trace', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own text
+
+
+def test_tracks_are_walked_by_key_and_scrolled_into_view(show):
+    stage = show(trace_from_text(PICTURE), height_px=130)
+    stage.run("next_track")
+    assert stage.session.selection == TrackSelection(0, 0)
+    stage.run("next_track")
+    assert stage.session.selection == TrackSelection(0, 1)
+    assert stage.view._state.scroll_px > 0
+    stage.run("next_track")
+    assert stage.session.selection == TrackSelection(0, 1)
+    stage.run("previous_track")
+    assert stage.session.selection == TrackSelection(0, 0)
+
+
+def test_a_row_that_is_partly_in_view_scrolls_no_further_than_it_must(show):
+    stage = show(trace_from_text(PICTURE), height_px=155)
+    state = stage.view._state
+    select(stage, "E")
+    assert state.scroll_px == state.layout.rows[1].bottom_px - state.visible_height_px
+
+
+def test_arrows_are_followed_by_key(show):
+    trace = trace_from_text("host 1 | AA...... |\ngpu 7  | ...BB.CC |")
+    ids = {trace.name(event): event for event in range(3)}
+    flows = FlowTable(np.array([ids["A"]], np.int32), np.array([ids["B"]], np.int32), np.array([0], np.int32))
+    stage = show(replace(trace, flows=flows))
+    assert not stage.run("next_flow")
+    select(stage, "A")
+    stage.run("next_flow")
+    assert selected(stage) == "B"
+    stage.run("next_flow")
+    assert selected(stage) == "B"
+    stage.run("previous_flow")
+    assert selected(stage) == "A"
