@@ -1,6 +1,7 @@
 """A table as people expect it: filter line, sorting by header, copying, columns to choose, a count."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QHideEvent, QKeySequence
@@ -40,6 +41,7 @@ class TableView(QTableView):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sorted_by: tuple[int, bool] | None = None
+        self._kept_layout: dict[str, object] = {}
         self.setAccessibleName(name)
         self.setAlternatingRowColors(True)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -96,6 +98,7 @@ class TableView(QTableView):
             before.deleteLater()
         if not same_columns:
             self._fit_columns(table)
+            self._apply_layout(table)
         self.selectionModel().currentRowChanged.connect(self._choose)
 
     def reveal(self, source_row: int) -> None:
@@ -110,6 +113,29 @@ class TableView(QTableView):
         self.blockSignals(was_blocked)
         if index.isValid():
             self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
+
+    @property
+    def layout_text(self) -> str:
+        """Order, widths and choice of the columns as text, by column id; "" before there are any."""
+        header = self.horizontalHeader()
+        if self.table is None:
+            return ""
+        return json.dumps(
+            {
+                column.id: [header.visualIndex(number), self.columnWidth(number), self.isColumnHidden(number)]
+                for number, column in enumerate(self.table.columns)
+            }
+        )
+
+    def restore_layout(self, text: str) -> None:
+        """Applies a ``layout_text``, now or when a table is set; what it does not name, or misnames, is left alone."""
+        try:
+            kept = json.loads(text) if text else {}
+        except ValueError:
+            return
+        self._kept_layout = kept if isinstance(kept, dict) else {}
+        if self.table is not None:
+            self._apply_layout(self.table)
 
     def show_at_most(self, row_count: int) -> None:
         """Limits the height to some whole rows."""
@@ -163,6 +189,22 @@ class TableView(QTableView):
     def _shower(self, number: int) -> Callable[[bool], None]:
         return lambda shown: self.setColumnHidden(number, not shown)
 
+    def _apply_layout(self, table: TableModel) -> None:
+        header = self.horizontalHeader()
+        numbers = {column.id: number for number, column in enumerate(table.columns)}
+        wanted = [(place, numbers[name], width, hidden) for name, place, width, hidden in self._kept(numbers)]
+        for place, number, width_px, hidden in sorted(wanted):
+            header.moveSection(header.visualIndex(number), min(place, header.count() - 1))
+            self.setColumnHidden(number, hidden)
+            if not hidden:
+                self.setColumnWidth(number, width_px)
+
+    def _kept(self, known: Container[str]) -> Iterator[tuple[str, int, int, bool]]:
+        for name, value in self._kept_layout.items():
+            match value:
+                case [int(place), int(width_px), bool(hidden)] if name in known and place >= 0 and width_px >= 0:
+                    yield name, place, width_px, hidden
+
     def _fit_columns(self, table: TableModel) -> None:
         metrics = self.fontMetrics()
         sample = range(min(SAMPLE_ROWS, table.rowCount()))
@@ -194,14 +236,18 @@ class FilteredTable(QWidget):
         self._delay.setInterval(FILTER_DELAY_MS)
         self._delay.timeout.connect(self._apply)
         self.filter_edit.textChanged.connect(lambda _: self._delay.start())
-        bar = QHBoxLayout()
-        bar.addWidget(self.filter_edit, 1)
-        bar.addWidget(self._count)
+        self._bar = QHBoxLayout()
+        self._bar.addWidget(self.filter_edit, 1)
+        self._bar.addWidget(self._count)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
-        layout.addLayout(bar)
+        layout.addLayout(self._bar)
         layout.addWidget(self.view, 1)
+
+    def add_control(self, control: QWidget) -> None:
+        """Puts a control in front of the filter line, behind those added before: docks are low, lines are dear."""
+        self._bar.insertWidget(self._bar.count() - 2, control)
 
     def set_table(self, table: TableModel) -> None:
         """Shows another model under the same filter."""

@@ -116,6 +116,14 @@ class SettingsStore(QObject):
         else:
             self._file.setValue(f"state/{name}", state)
 
+    def text_state(self, name: str) -> str:
+        """Returns a saved text, "" where there is none."""
+        return bytes(self.state(name).data()).decode("utf-8", "replace")
+
+    def save_text_state(self, name: str, text: str) -> None:
+        """Saves a text; an empty one is not kept."""
+        self.save_state(name, QByteArray(text.encode("utf-8")))
+
     @property
     def recent(self) -> tuple[tuple[Path, ...], ...]:
         """What was opened, the latest first."""

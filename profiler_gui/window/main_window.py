@@ -327,6 +327,8 @@ class MainWindow(QMainWindow):
         """Qt: keeps the layout and ends what runs."""
         self.context.settings.save_state("geometry", self.saveGeometry())
         self.docks.save(self.context.settings)
+        for host in (*self._page_hosts.values(), *(dock.host for dock in self.docks)):
+            host.save_tables()
         self.context.settings.sync()
         self.closing.requested.emit()
         self.context.session.close()

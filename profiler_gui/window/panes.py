@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDockWidget, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext, PaneFactory
+from profiler_gui.item_models.table_view import TableView
 from profiler_gui.toolkit.translations import tr
 from profiler_gui.window.actions import Actions
 
@@ -40,9 +41,20 @@ class PaneHost(QWidget):
             self.pane.windowTitleChanged.connect(self.titled)
             if self.pane.windowTitle():
                 self.titled.emit(self.pane.windowTitle())
+            for view in self.pane.findChildren(TableView):
+                view.restore_layout(self._context.settings.text_state(_table_key(view)))
             if self._actions is not None:
                 self._actions.attach(self.factory.id, self.pane)
         return self.pane
+
+    def save_tables(self) -> None:
+        """Keeps the columns of the pane's tables."""
+        for view in self.pane.findChildren(TableView) if self.pane else ():
+            self._context.settings.save_text_state(_table_key(view), view.layout_text)
+
+
+def _table_key(view: TableView) -> str:
+    return f"table/{view.accessibleName()}"
 
 
 class PaneDock(QDockWidget):

@@ -179,3 +179,24 @@ def test_a_million_rows_sort_in_a_moment(qapp):
     table.sort(0, DESCENDING)
     assert table.rowCount() == 1_000_000
     assert int(values[table.order[0]]) == int(values.max())
+
+
+def test_chosen_columns_come_back_by_id_and_nonsense_is_ignored(events, qtbot):
+    widget = FilteredTable("Events")
+    qtbot.addWidget(widget)
+    widget.set_table(events)
+    widget.view.setColumnHidden(2, True)
+    widget.view.setColumnWidth(0, 222)
+    widget.view.horizontalHeader().moveSection(4, 0)
+    text = widget.view.layout_text
+    again = FilteredTable("Events")
+    qtbot.addWidget(again)
+    again.view.restore_layout(text)
+    again.set_table(event_table(trace_from_text("gpu 7 | AB |")))
+    assert again.view.layout_text == text
+    assert again.view.isColumnHidden(2)
+    assert again.view.columnWidth(0) == 222
+    assert again.view.horizontalHeader().logicalIndex(0) == 4
+    for nonsense in ("", "{", "[1]", '{"name": 7, "gone": [0, 10, false], "track": [-1, 5, false]}'):
+        again.view.restore_layout(nonsense)
+    assert again.view.layout_text == text

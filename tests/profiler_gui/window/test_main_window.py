@@ -350,3 +350,16 @@ def test_what_could_not_be_used_is_told_in_the_status_bar_and_leads_to_the_list(
     assert button.toolTip() == "rows without a start\nno clock"
     session_of(window).show(document)
     assert button.isHidden()
+
+
+def test_the_columns_of_a_table_are_kept(window, qapp, qtbot, tmp_path, log):
+    session_of(window).show(drawn_document(PICTURE))
+    qtbot.waitUntil(lambda: window.docks["events"].host.pane is not None)
+    window.docks["events"].host.pane.table.view.setColumnHidden(1, True)
+    window.close()
+    again = built_window(qapp, tmp_path, fake_factories(log))
+    qtbot.addWidget(again)
+    again.show()
+    session_of(again).show(drawn_document(PICTURE))
+    qtbot.waitUntil(lambda: again.docks["events"].host.pane is not None)
+    assert again.docks["events"].host.pane.table.view.isColumnHidden(1)
