@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.item_models.table_view import FilteredTable
@@ -94,19 +94,16 @@ class EventsTable(QWidget):
             (tr("In the selected range"), Scope.SELECTED_RANGE),
         ):
             self._scope.addItem(title, scope)
-        bar = QHBoxLayout()
+        self._table = FilteredTable(tr("Events"))
         for choice in (self._scope, self._tracks, self._categories):
             choice.currentIndexChanged.connect(self._restrict)
-            bar.addWidget(choice)
-        bar.addStretch(1)
-        self._table = FilteredTable(tr("Events"))
+            self._table.add_control(choice)
         self._table.view.row_chosen.connect(self._choose)
         self._table.view.row_opened.connect(self._open)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 4, 6, 4)
         layout.setSpacing(4)
         layout.addWidget(self._note)
-        layout.addLayout(bar)
         layout.addWidget(self._table, 1)
         session = self._session
         session.document_changed.connect(self._update)
@@ -181,7 +178,7 @@ def _choice(name: str) -> QComboBox:
     choice.setAccessibleName(name)
     choice.setToolTip(name)
     choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    choice.setMinimumContentsLength(18)
+    choice.setMinimumContentsLength(14)
     choice.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
     choice.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     return choice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from engine.core.number_format import format_count, format_duration_ns
 from profiler_gui.commands.panes import PaneContext
@@ -23,6 +23,10 @@ from profiler_gui.toolkit.translations import tr
 if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
     from engine.analyses.operators import OperatorStatistic
     from engine.trace import Trace
+
+
+_SHARE_PLACE = 4
+"""Behind type, core, count and total."""
 
 
 def task_names(trace: Trace, operator_type: str) -> tuple[str, ...]:
@@ -69,13 +73,11 @@ class OperatorsTable(QWidget):
         self._table.view.row_chosen.connect(self._choose)
         self._table.view.row_opened.connect(self._open)
         self._shares = ShareDelegate(context.theme, SORT_ROLE, self)
-        bar = QHBoxLayout()
-        bar.addWidget(self._note, 1)
-        bar.addWidget(self._find)
+        self._table.add_control(self._find)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 4, 6, 4)
         layout.setSpacing(4)
-        layout.addLayout(bar)
+        layout.addWidget(self._note)
         layout.addWidget(self._table, 1)
         self._call = LatestCall(self)
         self._call.finished.connect(self._show)
@@ -116,8 +118,11 @@ class OperatorsTable(QWidget):
         self._note.setText(note or self._summary_text())
         if operators:
             self._table.set_table(operator_table(operators))
-            share = next(number for number, column in enumerate(self._columns()) if column == "share")
+            share = self._columns().index("share")
             self._table.view.setItemDelegateForColumn(share, self._shares)
+            header = self._table.view.horizontalHeader()
+            if header.visualIndex(share) == share:  # where nobody has moved it: in view without scrolling
+                header.moveSection(share, _SHARE_PLACE)
             self._follow()
 
     def _columns(self) -> list[str]:
