@@ -10,6 +10,8 @@ from profiler_gui.session.worker import Call, Delivered, Died, Failed, Message, 
 
 GRACE_MS = 2_000
 """How long a given-up call may take to notice; then its process is replaced."""
+PATIENCE_S = 0.5
+"""How long the end of the program waits for a call to notice that it is over."""
 
 
 def _as_it_is(value: Any) -> Any:
@@ -144,7 +146,9 @@ class LatestJob(QObject):
 
     def _drop_worker(self) -> None:
         self._grace.stop()
+        # A worker that writes to the cache may end in its own time; one with nothing to do has nothing to lose.
+        patience_s = PATIENCE_S if self._unanswered else 0.0
         self._unanswered.clear()
         if self._worker is not None:
             worker, self._worker = self._worker, None
-            worker.close()
+            worker.close(patience_s)

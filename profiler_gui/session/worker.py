@@ -129,7 +129,7 @@ class WorkerProcess:
         """Asks the running call to stop."""
         self._newest.value = 0
 
-    def close(self, patience_s: float = 0.5) -> None:
+    def close(self, patience_s: float) -> None:
         """Ends the process, by force where it does not end by itself; no message comes afterwards."""
         self._ends_as_asked = True
         self.cancel()
