@@ -1,0 +1,1 @@
+"""The simulated CANN runtime: allocators, scheduling, collectives, recording."""

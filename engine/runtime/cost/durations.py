@@ -1,0 +1,43 @@
+"""Durations of operators on a device and on its host."""
+
+import numpy as np
+
+from engine.core.arrays import Float64Array, Int64Array
+from engine.devices.spec import DeviceSpec
+from engine.runtime.cost.attention import attention_ns
+from engine.runtime.cost.matmul import matmul_ns
+from engine.runtime.cost.operators import Law, OperatorTable
+from engine.runtime.cost.parameters import CostParameters, load_parameters
+from engine.runtime.cost.rates import Rates, family_columns
+from engine.runtime.cost.vector import vector_ns
+
+
+def operator_durations(
+    device: DeviceSpec, operators: OperatorTable, parameters: CostParameters | None = None
+) -> Int64Array:
+    """Returns int64 ns, shape (n,): time of each operator on an otherwise idle device, launch included.
+
+    Args:
+        device: Where they run.
+        operators: What runs.
+        parameters: Fitted constants; the shipped ones by default.
+    """
+    constants = parameters or load_parameters()
+    rates = Rates.of(device, constants)
+    duration_ns: Float64Array = np.zeros(len(operators), np.float64)
+    for law, price in ((Law.VECTOR, vector_ns), (Law.MATMUL, matmul_ns), (Law.ATTENTION, attention_ns)):
+        rows = np.flatnonzero(operators.law == law)
+        if len(rows):
+            chosen = operators.select(rows)
+            duration_ns[rows] = price(rates, chosen, family_columns(constants, chosen, law))
+    return np.rint(duration_ns).astype(np.int64)
+
+
+def host_durations(device: DeviceSpec, operators: OperatorTable) -> Int64Array:
+    """Returns int64 ns, shape (n,): host time to dispatch each operator eagerly.
+
+    One dispatch and its first launch, then one launch for each further kernel. Host work does not depend on sizes, so
+    small batches become host-bound by themselves.
+    """
+    further = np.maximum(operators.kernels.astype(np.int64) - 1, 0)
+    return np.rint(device.host_dispatch_ns + device.host_launch_ns * further).astype(np.int64)
