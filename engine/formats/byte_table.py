@@ -7,37 +7,40 @@ import numba
 import numpy as np
 
 from engine.core.arrays import AnyArray, Int32Array, Int64Array, UInt8Array
-from engine.formats.json_scanning import hash_bytes, same_bytes
+from engine.formats.text_words import hash_bytes, same_bytes
 from engine.trace.strings import StringInterner, StringTable
 
 ENTRY_START, ENTRY_END, ENTRY_HASH = 0, 1, 2
 
 
-@numba.njit(nogil=True, cache=True)
-def intern_span(text: UInt8Array, start: int, end: int, slots: Int32Array, entries: Int64Array, count: int) -> int:
+@numba.njit(nogil=True, cache=True, forceinline=True)
+def intern_span(
+    text: UInt8Array, start: int, end: int, table: int, slots: Int32Array, entries: Int64Array, count: int
+) -> int:
     """Returns the number of ``text[start:end]`` in an open-addressing table; ``count`` where it was added.
 
     Args:
         text: The bytes all entries point into.
         start: First byte.
         end: After the last byte.
-        slots: int32, a power of two more than twice as large as the entries in use; −1 is empty.
-        entries: int64, shape (capacity, 3): start, end and hash of each entry.
-        count: Entries in use.
+        table: Which of the tables in ``slots`` and ``entries``.
+        slots: int32, shape (tables, a power of two more than twice the entries in use); −1 is empty.
+        entries: int64, shape (tables, capacity, 3): start, end and hash of each entry.
+        count: Entries of this table in use.
     """
     value = hash_bytes(text, start, end)
-    mask = len(slots) - 1
+    mask = slots.shape[1] - 1
     slot = value & mask
     while True:
-        entry = slots[slot]
+        entry = slots[table, slot]
         if entry < 0:
-            slots[slot] = count
-            entries[count, ENTRY_START] = start
-            entries[count, ENTRY_END] = end
-            entries[count, ENTRY_HASH] = value
+            slots[table, slot] = count
+            entries[table, count, ENTRY_START] = start
+            entries[table, count, ENTRY_END] = end
+            entries[table, count, ENTRY_HASH] = value
             return count
-        begin = entries[entry, ENTRY_START]
-        alike = entries[entry, ENTRY_HASH] == value and entries[entry, ENTRY_END] - begin == end - start
+        begin = entries[table, entry, ENTRY_START]
+        alike = entries[table, entry, ENTRY_HASH] == value and entries[table, entry, ENTRY_END] - begin == end - start
         if alike and same_bytes(text, start, text, begin, end - start):
             return int(entry)
         slot = (slot + 1) & mask

@@ -157,17 +157,17 @@ def _append(path: Path, text: UInt8Array, rows: RowBuffers, columns: EventColumn
     count = int(report[rows_of.ROWS])
     wide, narrow = rows.wide[:, :count], rows.narrow[:, :count]
     columns.unusable_start_count += _settle_odd_numbers(path, text, rows, diagnostics)
-    names = columns.names.merge(text, rows.names[: report[rows_of.NAMES]])
-    words = columns.words.merge(text, rows.words[: report[rows_of.WORDS]])
-    flows = columns.flows.merge(text, rows.flows[: report[rows_of.FLOWS]])
+    names = columns.names.merge(text, rows.entries[0, : report[rows_of.NAMES]])
+    words = columns.words.merge(text, rows.entries[1, : report[rows_of.WORDS]])
+    flows = columns.flows.merge(text, rows.entries[2, : report[rows_of.FLOWS]])
     memory = rows.memory[:, : report[rows_of.MEMORY]].copy()
     memory[0] += columns.row_count
     columns.row_count += count
     columns.memory.append(memory)
     columns.append(
-        phase=rows.phases[:count].copy(),
-        encloses=(rows.marks[:count] & rows_of.ENCLOSES) != 0,
-        not_finished=(rows.marks[:count] & rows_of.NOT_FINISHED) != 0,
+        phase=rows.bytes[0, :count].copy(),
+        encloses=(rows.bytes[1, :count] & rows_of.ENCLOSES) != 0,
+        not_finished=(rows.bytes[1, :count] & rows_of.NOT_FINISHED) != 0,
         start_ns=wide[rows_of.START_NS].copy(),
         duration_ns=wide[rows_of.DURATION_NS].copy(),
         correlation=wide[rows_of.CORRELATION_ID].copy(),

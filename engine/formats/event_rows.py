@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from engine.core.arrays import AnyArray, Int32Array, Int64Array, UInt8Array
+from engine.core.arrays import Int32Array, Int64Array, UInt8Array
 from engine.formats.byte_table import intern_span
 from engine.formats.event_scanner import (
     ADDRESS,
@@ -35,10 +35,10 @@ from engine.formats.json_scanning import (
     TRUNCATED,
     parse_integer,
     parse_us,
-    same_bytes,
     skip_blanks,
     skip_value,
 )
+from engine.formats.text_words import borrowed, same_bytes
 
 # Rows of the int64 and int32 column blocks.
 START_NS, DURATION_NS, CORRELATION_ID, STREAM_NUMBER, OFFSET, LENGTH = range(6)
@@ -65,7 +65,12 @@ _REPORT_SIZE = 14
 REACHED_STOP, ARRAY_END, TEXT_END, CUT, FULL = range(5)
 
 MAX_ODD = 4096
-MAX_WORDS = 8192
+# Tables: 0 names, 1 words (which have four fields), 2 ids.
+_SPAN_TABLES = np.arange(3)
+_SPAN_FIELDS = np.array([NAME, -1, ID])
+_SPAN_ROWS = np.array([NAME_ID, -1, FLOW_ID])
+_TIME_FIELDS = np.array([TS, DUR])
+_WORD_FIELDS = np.array([CATEGORY, PROCESS, THREAD, TASK])
 _MEMO_SIZE = 16
 _SMALL_I, _CAPITAL_I = ord("i"), ord("I")
 _MEMORY = np.frombuffer(b"[memory]", dtype=np.uint8).copy()
@@ -79,28 +84,27 @@ class RowBuffers:
     """What one stretch is scanned into; the report says how much of it is filled.
 
     Attributes:
-        phases: uint8, shape (capacity,): the letter of ``ph``, 0 where absent.
-        marks: uint8, shape (capacity,): ENCLOSES | NOT_FINISHED.
+        bytes: uint8, shape (2, capacity): the letter of ``ph``, 0 where absent; ENCLOSES | NOT_FINISHED.
         wide: int64, shape (6, capacity).
         narrow: int32, shape (6, capacity), numbers into the three span tables.
-        names: int64, shape (capacity, 3): spans of distinct names.
-        words: int64, shape (MAX_WORDS, 3): spans of distinct categories, pids, tids and task types.
-        flows: int64, shape (capacity, 3): spans of distinct ids.
-        slots: int32, the hash tables of names, words and flows.
-        memory: int64, shape (7, capacity): row and the MEMORY_FIELDS of ``[memory]`` instants.
+        memory: int64, shape (7, capacity): row and the numbers of ``[memory]`` instants.
+        entries: int64, shape (3, capacity, 3): spans and hashes of distinct names; of distinct categories, pids,
+            tids and task types; of distinct ids.
+        slots: int32, shape (3, slots), the hash tables over them.
+        fields: int64, shape (2 FIELD_COUNT,): where the values of the event in hand stand.
+        memo: int64, shape (4, 16, 3): the last few categories, pids, tids and task types.
         odd: int64, shape (MAX_ODD, 4): row, field, start, end of numbers in an unusual form.
         report: int64, shape (14,).
     """
 
-    phases: UInt8Array
-    marks: UInt8Array
+    bytes: UInt8Array
     wide: Int64Array
     narrow: Int32Array
-    names: Int64Array
-    words: Int64Array
-    flows: Int64Array
-    slots: tuple[Int32Array, Int32Array, Int32Array]
     memory: Int64Array
+    entries: Int64Array
+    slots: Int32Array
+    fields: Int64Array
+    memo: Int64Array
     odd: Int64Array
     report: Int64Array
 
@@ -108,15 +112,14 @@ class RowBuffers:
 def row_buffers(capacity: int) -> RowBuffers:
     """Returns buffers for ``capacity`` events; filling them again is much cheaper than asking for new memory."""
     return RowBuffers(
-        np.zeros(capacity, dtype=np.uint8),
-        np.zeros(capacity, dtype=np.uint8),
+        np.zeros((2, capacity), dtype=np.uint8),
         np.empty((6, capacity), dtype=np.int64),
         np.empty((6, capacity), dtype=np.int32),
-        np.empty((capacity, 3), dtype=np.int64),
-        np.empty((MAX_WORDS, 3), dtype=np.int64),
-        np.empty((capacity, 3), dtype=np.int64),
-        (_slots(capacity), _slots(MAX_WORDS), _slots(capacity)),
         np.empty((7, capacity), dtype=np.int64),
+        np.empty((3, capacity, 3), dtype=np.int64),
+        np.empty((3, 1 << (2 * capacity).bit_length()), dtype=np.int32),
+        np.empty(2 * FIELD_COUNT, dtype=np.int64),
+        np.empty((4, _MEMO_SIZE, 3), dtype=np.int64),
         np.empty((MAX_ODD, 4), dtype=np.int64),
         np.zeros(_REPORT_SIZE, dtype=np.int64),
     )
@@ -128,24 +131,25 @@ def scan_stretch(text: UInt8Array, begin: int, stop: int, rows: RowBuffers) -> R
     The report's REASON says why it ended at POSITION: REACHED_STOP, ARRAY_END (at ``]``), TEXT_END (no ``]``), CUT
     (inside an object that the file does not finish) or FULL (go on from there).
     """
-    for slots in rows.slots:
-        slots.fill(-1)
+    rows.slots.fill(-1)
+    rows.memo.fill(-1)
     rows.report.fill(0)
     _scan(
         text,
         begin,
         stop,
-        (rows.phases, rows.marks, rows.wide, rows.narrow, rows.memory),
-        (rows.names, rows.words, rows.flows),
+        rows.bytes,
+        rows.wide,
+        rows.narrow,
+        rows.memory,
+        rows.entries,
         rows.slots,
+        rows.fields,
+        rows.memo,
         rows.odd,
         rows.report,
     )
     return rows
-
-
-def _slots(entries: int) -> Int32Array:
-    return np.empty(1 << (2 * entries).bit_length(), dtype=np.int32)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -153,16 +157,31 @@ def _scan(
     text: UInt8Array,
     position: int,
     stop: int,
-    columns: tuple[AnyArray, ...],
-    entries: tuple[AnyArray, ...],
-    slots: tuple[AnyArray, ...],
+    letters: UInt8Array,
+    wide: Int64Array,
+    narrow: Int32Array,
+    memory: Int64Array,
+    entries: Int64Array,
+    slots: Int32Array,
+    fields: Int64Array,
+    memo: Int64Array,
     odd: Int64Array,
     report: Int64Array,
 ) -> None:
+    # Without owners: the functions below are called once per value.
+    text = borrowed(text)
+    letters = borrowed(letters)
+    wide = borrowed(wide)
+    narrow = borrowed(narrow)
+    memory = borrowed(memory)
+    entries = borrowed(entries)
+    slots = borrowed(slots)
+    fields = borrowed(fields)
+    memo = borrowed(memo)
+    odd = borrowed(odd)
+    report = borrowed(report)
     end = len(text)
-    fields = np.empty(2 * FIELD_COUNT, dtype=np.int64)
-    memo = np.full((4, _MEMO_SIZE, 3), -1, dtype=np.int64)
-    capacity = len(columns[0])
+    capacity = wide.shape[1]
     comma_last = False
     reason = REACHED_STOP
     while True:
@@ -178,17 +197,26 @@ def _scan(
             break
         if position >= stop:
             break
-        if report[ROWS] >= capacity or report[ODD] + 2 > MAX_ODD or report[WORDS] + 4 > MAX_WORDS:
+        if report[ROWS] >= capacity or report[ODD] + 2 > MAX_ODD or report[WORDS] + 4 > capacity:
             reason = FULL
             break
         comma_last = False
-        after = _one(text, position, end, fields, memo, columns, entries, slots, odd, report)
+        after = _pass_element(text, position, end, fields, report)
         if after < 0:
             reason = _resume(text, position, end, after, report)
             position = report[POSITION]
             if reason == CUT:
                 break
             continue
+        if text[position] == _OPEN_OBJECT:
+            row = report[ROWS]
+            wide[OFFSET, row] = position
+            wide[LENGTH, row] = after - position
+            _store(text, row, fields, letters, wide, odd, report)
+            _number(text, row, fields, memo, narrow, entries, slots, report)
+            if fields[2 * ADDRESS] >= 0 or fields[2 * BYTES] >= 0:
+                _store_memory(text, row, fields, letters, memory, report)
+            report[ROWS] = row + 1
         position = after
     report[POSITION] = position
     report[REASON] = reason
@@ -196,35 +224,13 @@ def _scan(
 
 
 @numba.njit(nogil=True, cache=True)
-def _one(
-    text: UInt8Array,
-    position: int,
-    end: int,
-    fields: Int64Array,
-    memo: Int64Array,
-    columns: tuple[AnyArray, ...],
-    entries: tuple[AnyArray, ...],
-    slots: tuple[AnyArray, ...],
-    odd: Int64Array,
-    report: Int64Array,
-) -> int:
-    """Passes one element of the array and stores it if it is an object; returns the position after it."""
-    if text[position] != _OPEN_OBJECT:
-        after = skip_value(text, position, end)
-        if after >= 0:
-            report[FOREIGN] += 1
-        return after
-    after = parse_event(text, position, end, fields)
+def _pass_element(text: UInt8Array, position: int, end: int, fields: Int64Array, report: Int64Array) -> int:
+    """Passes one element of the array, noting its fields if it is an object; returns the position after it."""
+    if text[position] == _OPEN_OBJECT:
+        return parse_event(text, position, end, fields)
+    after = skip_value(text, position, end)
     if after >= 0:
-        row = report[ROWS]
-        wide = columns[2]
-        wide[OFFSET, row] = position
-        wide[LENGTH, row] = after - position
-        _store(text, row, fields, columns, odd, report)
-        _number(text, row, fields, memo, columns[3], entries, slots, report)
-        if fields[2 * ADDRESS] >= 0 or fields[2 * BYTES] >= 0:
-            _store_memory(text, row, fields, columns[0], columns[4], report)
-        report[ROWS] = row + 1
+        report[FOREIGN] += 1
     return after
 
 
@@ -249,21 +255,21 @@ def _store(
     text: UInt8Array,
     row: int,
     fields: Int64Array,
-    columns: tuple[AnyArray, ...],
+    letters: UInt8Array,
+    wide: Int64Array,
     odd: Int64Array,
     report: Int64Array,
 ) -> None:
-    phases, marks, wide = columns[0], columns[1], columns[2]
     start = fields[2 * PHASE]
-    phases[row] = text[start] if start >= 0 and fields[2 * PHASE + 1] == start + 1 else 0
+    letters[0, row] = text[start] if start >= 0 and fields[2 * PHASE + 1] == start + 1 else 0
     start = fields[2 * BIND]
     mark = ENCLOSES if start >= 0 and text[start] == _LETTER_E else 0
     start = fields[2 * FINISHED]
     if start >= 0 and text[start] == _LETTER_F:
         mark |= NOT_FINISHED
-    marks[row] = mark
-    wide[START_NS, row] = _time(text, fields, TS, row, odd, report)
-    duration_ns = _time(text, fields, DUR, row, odd, report)
+    letters[1, row] = mark
+    wide[START_NS, row] = _time(text, fields, _TIME_FIELDS[0], row, odd, report)
+    duration_ns = _time(text, fields, _TIME_FIELDS[1], row, odd, report)
     if duration_ns == ABSENT_TIME_NS:
         duration_ns = -1
     elif duration_ns < 0:
@@ -283,16 +289,15 @@ def _number(
     fields: Int64Array,
     memo: Int64Array,
     narrow: Int32Array,
-    entries: tuple[AnyArray, ...],
-    slots: tuple[AnyArray, ...],
+    entries: Int64Array,
+    slots: Int32Array,
     report: Int64Array,
 ) -> None:
-    narrow[NAME_ID, row] = _numbered(text, fields, NAME, slots[0], entries[0], report, NAMES)
-    narrow[CATEGORY_ID, row] = _word(text, fields, CATEGORY, memo[0], slots[1], entries[1], report)
-    narrow[PROCESS_ID, row] = _word(text, fields, PROCESS, memo[1], slots[1], entries[1], report)
-    narrow[THREAD_ID, row] = _word(text, fields, THREAD, memo[2], slots[1], entries[1], report)
-    narrow[TASK_ID, row] = _word(text, fields, TASK, memo[3], slots[1], entries[1], report)
-    narrow[FLOW_ID, row] = _numbered(text, fields, ID, slots[2], entries[2], report, FLOWS)
+    # Loops over constant arrays, not six calls: numba would compile one version per constant.
+    for kind in range(4):
+        narrow[CATEGORY_ID + kind, row] = _word(text, fields, _WORD_FIELDS[kind], kind, memo, slots, entries, report)
+    for table in range(0, 3, 2):
+        narrow[_SPAN_ROWS[table], row] = _numbered(text, fields, _SPAN_FIELDS[table], table, slots, entries, report)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -300,25 +305,27 @@ def _numbered(
     text: UInt8Array,
     fields: Int64Array,
     field: int,
+    table: int,
     slots: Int32Array,
     entries: Int64Array,
     report: Int64Array,
-    counter: int,
 ) -> int:
     start = fields[2 * field]
     if start < 0:
         return -1
-    number = intern_span(text, start, fields[2 * field + 1], slots, entries, report[counter])
-    if number == report[counter]:
-        report[counter] = number + 1
+    count = report[NAMES + table]
+    number = intern_span(text, start, fields[2 * field + 1], table, slots, entries, count)
+    if number == count:
+        report[NAMES + table] = count + 1
     return number
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, forceinline=True)
 def _word(
     text: UInt8Array,
     fields: Int64Array,
     field: int,
+    kind: int,
     memo: Int64Array,
     slots: Int32Array,
     entries: Int64Array,
@@ -330,22 +337,22 @@ def _word(
     if start < 0:
         return -1
     place = (np.int64(text[start + length - 1]) + length if length > 0 else 0) & (_MEMO_SIZE - 1)
-    known = memo[place, 0]
-    if known >= 0 and memo[place, 1] == length and same_bytes(text, start, text, known, length):
-        return int(memo[place, 2])
-    number = _numbered(text, fields, field, slots, entries, report, WORDS)
-    memo[place, 0], memo[place, 1], memo[place, 2] = start, length, number
+    known = memo[kind, place, 0]
+    if known >= 0 and memo[kind, place, 1] == length and same_bytes(text, start, text, known, length):
+        return int(memo[kind, place, 2])
+    number = _numbered(text, fields, field, _SPAN_TABLES[1], slots, entries, report)
+    memo[kind, place, 0], memo[kind, place, 1], memo[kind, place, 2] = start, length, number
     return number
 
 
 @numba.njit(nogil=True, cache=True)
 def _store_memory(
-    text: UInt8Array, row: int, fields: Int64Array, phases: UInt8Array, memory: Int64Array, report: Int64Array
+    text: UInt8Array, row: int, fields: Int64Array, letters: UInt8Array, memory: Int64Array, report: Int64Array
 ) -> None:
     """Keeps the numbers of an instant named ``[memory]``; absent ones are −1, absent bytes 0."""
     start = fields[2 * NAME]
     length = fields[2 * NAME + 1] - start
-    if phases[row] not in (_SMALL_I, _CAPITAL_I) or length != 8 or not same_bytes(text, start, _MEMORY, 0, 8):
+    if letters[0, row] not in (_SMALL_I, _CAPITAL_I) or length != 8 or not same_bytes(text, start, _MEMORY, 0, 8):
         return
     index = report[MEMORY]
     memory[0, index] = row

@@ -8,11 +8,11 @@ from engine.formats.json_scanning import (
     MALFORMED,
     TRUNCATED,
     parse_integer,
-    same_bytes,
     skip_blanks,
     skip_value,
     string_end,
 )
+from engine.formats.text_words import MASKS, packed, word_at
 
 # Where each interesting value of an event stands, as pairs (start, end) in a scratch array; −1 where absent.
 PHASE, TS, DUR, BIND, NAME, CATEGORY, PROCESS, THREAD, ID = range(9)
@@ -27,80 +27,69 @@ _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = ord("{"), ord("}"), ord
 _LOWER_N = ord("n")
 
 
-def _key(text: str) -> UInt8Array:
-    return np.frombuffer(text.encode(), dtype=np.uint8).copy()
-
-
-_PH, _TS, _ID, _BP = _key("ph"), _key("ts"), _key("id"), _key("bp")
-_CAT, _PID, _TID, _DUR, _ID2 = _key("cat"), _key("pid"), _key("tid"), _key("dur"), _key("id2")
-_NAME, _ARGS_KEY = _key("name"), _key("args")
-_CORRELATION, _CONNECTION = _key("correlation"), _key("connection_id")
-_TASK, _STREAM, _STREAM_ID, _PHYSICAL = _key("Task Type"), _key("stream"), _key("Stream Id"), _key("Physic Stream Id")
-_FINISHED = _key("finished")
-_ADDRESS, _BYTES, _DEVICE_TYPE, _DEVICE = _key("Addr"), _key("Bytes"), _key("Device Type"), _key("Device Id")
-_ALLOCATED, _RESERVED = _key("Total Allocated"), _key("Total Reserved")
+_PH, _TS, _ID, _BP = packed(b"ph"), packed(b"ts"), packed(b"id"), packed(b"bp")
+_CAT, _PID, _TID, _DUR, _ID2 = packed(b"cat"), packed(b"pid"), packed(b"tid"), packed(b"dur"), packed(b"id2")
+_NAME, _ARGS_KEY = packed(b"name"), packed(b"args")
+# Of keys longer than eight bytes, the first and the last eight.
+_CORRELATION = (packed(b"correlat"), packed(b"relation"))
+_CONNECTION = (packed(b"connecti"), packed(b"ction_id"))
+_TASK, _STREAM_ID = (packed(b"Task Typ"), packed(b"ask Type")), (packed(b"Stream I"), packed(b"tream Id"))
+_PHYSICAL = (packed(b"Physic S"), packed(b"tream Id"))
+_DEVICE_TYPE, _DEVICE = (packed(b"Device T"), packed(b"ice Type")), (packed(b"Device I"), packed(b"evice Id"))
+_ALLOCATED, _RESERVED = (packed(b"Total Al"), packed(b"llocated")), (packed(b"Total Re"), packed(b"Reserved"))
+_STREAM, _FINISHED, _ADDRESS, _BYTES = packed(b"stream"), packed(b"finished"), packed(b"Addr"), packed(b"Bytes")
 
 
 @numba.njit(nogil=True, cache=True)
 def _event_key(text: UInt8Array, start: int, length: int) -> int:
-    if length == 2:
-        if same_bytes(text, start, _PH, 0, 2):
-            return PHASE
-        if same_bytes(text, start, _TS, 0, 2):
-            return TS
-        if same_bytes(text, start, _ID, 0, 2):
-            return ID
-        return BIND if same_bytes(text, start, _BP, 0, 2) else _UNKNOWN
-    if length == 3:
-        if same_bytes(text, start, _PID, 0, 3):
-            return PROCESS
-        if same_bytes(text, start, _TID, 0, 3):
-            return THREAD
-        if same_bytes(text, start, _DUR, 0, 3):
-            return DUR
-        if same_bytes(text, start, _CAT, 0, 3):
-            return CATEGORY
-        return ID if same_bytes(text, start, _ID2, 0, 3) else _UNKNOWN
-    if length == 4:
-        if same_bytes(text, start, _NAME, 0, 4):
-            return NAME
-        return _ARGS if same_bytes(text, start, _ARGS_KEY, 0, 4) else _UNKNOWN
+    if length > 4 or length < 2:
+        return _UNKNOWN
+    word = word_at(text, start) & MASKS[length]
+    for known, field in (
+        (_TS, TS),
+        (_PH, PHASE),
+        (_PID, PROCESS),
+        (_TID, THREAD),
+        (_NAME, NAME),
+        (_CAT, CATEGORY),
+        (_DUR, DUR),
+        (_ARGS_KEY, _ARGS),
+        (_ID, ID),
+        (_BP, BIND),
+        (_ID2, ID),
+    ):
+        if word == known:
+            return field
     return _UNKNOWN
 
 
 @numba.njit(nogil=True, cache=True)
 def _argument_key(text: UInt8Array, start: int, length: int) -> int:
-    if length == 11:
-        if same_bytes(text, start, _CORRELATION, 0, 11):
-            return CORRELATION
-        return DEVICE_TYPE if same_bytes(text, start, _DEVICE_TYPE, 0, 11) else _UNKNOWN
-    if length == 9:
-        if same_bytes(text, start, _TASK, 0, 9):
-            return TASK
-        if same_bytes(text, start, _DEVICE, 0, 9):
-            return DEVICE
-        return STREAM_ID if same_bytes(text, start, _STREAM_ID, 0, 9) else _UNKNOWN
-    if length == 13:
-        return CONNECTION if same_bytes(text, start, _CONNECTION, 0, 13) else _UNKNOWN
-    if length == 6:
-        return STREAM if same_bytes(text, start, _STREAM, 0, 6) else _UNKNOWN
-    if length == 16:
-        return PHYSICAL_STREAM if same_bytes(text, start, _PHYSICAL, 0, 16) else _UNKNOWN
-    if length == 8:
-        return FINISHED if same_bytes(text, start, _FINISHED, 0, 8) else _UNKNOWN
-    return _memory_key(text, start, length)
-
-
-@numba.njit(nogil=True, cache=True)
-def _memory_key(text: UInt8Array, start: int, length: int) -> int:
-    if length == 4 and same_bytes(text, start, _ADDRESS, 0, 4):
-        return ADDRESS
-    if length == 5 and same_bytes(text, start, _BYTES, 0, 5):
-        return BYTES
-    if length == 15 and same_bytes(text, start, _ALLOCATED, 0, 15):
-        return ALLOCATED
-    if length == 14 and same_bytes(text, start, _RESERVED, 0, 14):
-        return RESERVED
+    if length <= 8:
+        word = word_at(text, start) & MASKS[length]
+        if word == _STREAM:
+            return STREAM
+        if word == _FINISHED:
+            return FINISHED
+        if word == _BYTES:
+            return BYTES
+        return ADDRESS if word == _ADDRESS else _UNKNOWN
+    if length > 16:
+        return _UNKNOWN
+    first, last = word_at(text, start), word_at(text, start + length - 8)
+    for known, known_length, field in (
+        (_CORRELATION, 11, CORRELATION),
+        (_CONNECTION, 13, CONNECTION),
+        (_TASK, 9, TASK),
+        (_PHYSICAL, 16, PHYSICAL_STREAM),
+        (_STREAM_ID, 9, STREAM_ID),
+        (_DEVICE_TYPE, 11, DEVICE_TYPE),
+        (_DEVICE, 9, DEVICE),
+        (_ALLOCATED, 15, ALLOCATED),
+        (_RESERVED, 14, RESERVED),
+    ):
+        if length == known_length and first == known[0] and last == known[1]:
+            return field
     return _UNKNOWN
 
 

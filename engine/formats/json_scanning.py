@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from engine.core.arrays import UInt8Array
+from engine.formats.text_words import are_digits, digits_value, find_either, word_at
 
 TRUNCATED = -1
 MALFORMED = -2
@@ -18,6 +19,7 @@ ODD_NUMBER = np.iinfo(np.int64).min + 1
 
 _QUOTE = ord('"')
 _BACKSLASH = ord("\\")
+_QUOTES, _BACKSLASHES = np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)
 _COMMA = ord(",")
 _COLON = ord(":")
 _OPEN_OBJECT, _CLOSE_OBJECT = ord("{"), ord("}")
@@ -38,7 +40,7 @@ def _classes() -> UInt8Array:
 _CLASS = _classes()
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, forceinline=True)
 def skip_blanks(text: UInt8Array, position: int, end: int) -> int:
     """Returns the first position that is not a blank, at most ``end``."""
     while position < end and _CLASS[text[position]] == 1:
@@ -46,14 +48,14 @@ def skip_blanks(text: UInt8Array, position: int, end: int) -> int:
     return position
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, forceinline=True)
 def string_end(text: UInt8Array, position: int, end: int) -> int:
     """Returns the position of the closing quote of a string whose content begins at ``position``, or TRUNCATED."""
     while position < end:
-        byte = text[position]
-        if byte == _QUOTE:
+        position = find_either(text, position, end, _QUOTES, _BACKSLASHES)
+        if position < end and text[position] == _QUOTE:
             return position
-        position += 2 if byte == _BACKSLASH else 1
+        position += 2
     return TRUNCATED
 
 
@@ -111,6 +113,10 @@ def parse_us(text: UInt8Array, start: int, end: int) -> int:
         position += 1
     whole_us = np.int64(0)
     digits = 0
+    while end - position >= 8 and digits < 16 and are_digits(word_at(text, position)):
+        whole_us = whole_us * 100_000_000 + np.int64(digits_value(word_at(text, position)))
+        position += 8
+        digits += 8
     while position < end and _ZERO <= text[position] <= _NINE:
         whole_us = whole_us * 10 + np.int64(text[position] - _ZERO)
         position += 1
@@ -175,24 +181,6 @@ def parse_integer(text: UInt8Array, start: int, end: int) -> int:
         value = value * 10 + np.int64(byte - _ZERO)
         position += 1
     return int(-value) if negative else int(value)
-
-
-@numba.njit(nogil=True, cache=True)
-def hash_bytes(text: UInt8Array, start: int, end: int) -> int:
-    """Returns a 63-bit FNV-1a hash of the bytes, as a non-negative int64."""
-    value = np.uint64(14695981039346656037)
-    for position in range(start, end):
-        value = (value ^ np.uint64(text[position])) * np.uint64(1099511628211)
-    return int(np.int64((value ^ (value >> np.uint64(31))) & np.uint64(0x7FFFFFFFFFFFFFFF)))
-
-
-@numba.njit(nogil=True, cache=True)
-def same_bytes(text: UInt8Array, start: int, other: UInt8Array, other_start: int, length: int) -> bool:
-    """Returns whether two runs of ``length`` bytes are equal."""
-    index = 0
-    while index < length and text[start + index] == other[other_start + index]:
-        index += 1
-    return index == length
 
 
 def span_text(text: UInt8Array, start: int, end: int) -> bytes:
