@@ -6,7 +6,8 @@ from PySide6.QtWidgets import QButtonGroup, QToolButton, QVBoxLayout, QWidget
 from profiler_gui.commands.panes import PaneFactory
 from profiler_gui.toolkit.translations import tr
 
-WIDTH_PX = 116
+MARGIN_PX = 6
+PADDING_PX = 14
 
 
 class Rail(QWidget):
@@ -21,11 +22,12 @@ class Rail(QWidget):
     def __init__(self, pages: tuple[PaneFactory, ...], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(tr("Pages"))
-        self.setFixedWidth(WIDTH_PX)
+        texts = [tr(page.title).replace("&", "") for page in pages]
+        self._text_px = max((self.fontMetrics().horizontalAdvance(text) for text in texts), default=0)
         self._group = QButtonGroup(self)
         self._buttons: dict[str, QToolButton] = {}
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setContentsMargins(MARGIN_PX, MARGIN_PX, MARGIN_PX, MARGIN_PX)
         layout.setSpacing(4)
         for page in pages:
             button = self._button(page)
@@ -53,7 +55,7 @@ class Rail(QWidget):
         button.setCheckable(True)
         button.setAutoRaise(True)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
-        button.setFixedWidth(WIDTH_PX - 12)
-        button.setMinimumHeight(34)
+        button.setFixedWidth(self._text_px + 2 * PADDING_PX)
+        button.setMinimumHeight(self.fontMetrics().height() + PADDING_PX)
         button.clicked.connect(lambda: self.chosen.emit(page.id))
         return button

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QKeySequence
+from PySide6.QtGui import QDropEvent, QFont, QKeySequence
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QMessageBox, QVBoxLayout, QWidget
 
 from engine.trace import Diagnostic, Severity
@@ -19,6 +19,7 @@ from profiler_gui.window.main_window import MainWindow
 from profiler_gui.window.messages import CrashReport
 from profiler_gui.window.palette import CommandPalette, ranked
 from profiler_gui.window.preferences_dialog import Preferences
+from profiler_gui.window.rail import Rail
 from profiler_gui.window.shortcuts_help import ShortcutsHelp
 from tests.support.trace_text import US
 from tests.support.windows import built_window, drawn_document
@@ -363,3 +364,17 @@ def test_the_columns_of_a_table_are_kept(window, qapp, qtbot, tmp_path, log):
     session_of(again).show(drawn_document(PICTURE))
     qtbot.waitUntil(lambda: again.docks["events"].host.pane is not None)
     assert again.docks["events"].host.pane.table.view.isColumnHidden(1)
+
+
+def test_the_rail_is_wide_enough_for_its_words_in_any_font(qapp, qtbot, log):
+    font = QFont(qapp.font())
+    large = QFont(font)
+    large.setPointSizeF(font.pointSizeF() * 1.5)
+    qapp.setFont(large)
+    try:
+        rail = Rail(fake_factories(log)[:2])
+        qtbot.addWidget(rail)
+        for button in rail.findChildren(QAbstractButton):
+            assert button.width() > button.fontMetrics().horizontalAdvance(button.text())
+    finally:
+        qapp.setFont(font)
