@@ -16,7 +16,7 @@ from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMe
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 
-from profiler_gui.commands.panes import PaneContext, PaneFactory, PanePlace
+from profiler_gui.commands.panes import NO_DOCKS, PaneContext, PaneFactory, PanePlace
 from profiler_gui.session.failure import failure_of
 from profiler_gui.session.opening import cache_directory, prepare_imports
 from profiler_gui.session.session import Session
@@ -45,8 +45,9 @@ def pane_factories() -> tuple[PaneFactory, ...]:
     Ctrl+1 Overview, 2 Timeline, 3 Memory, 4 Communication, 5 Fusion.
     """
     return (
-        PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1"),
+        PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1", docks=NO_DOCKS),
         timeline_pane("Ctrl+2"),
+        PaneFactory("memory", "&Memory", PanePlace.PAGE, _memory, key="Ctrl+3"),
         PaneFactory("communication", "&Communication", PanePlace.PAGE, _communication, key="Ctrl+4"),
         PaneFactory("details", "&Details", PanePlace.RIGHT, _details),
         PaneFactory("events", "&Events", PanePlace.BOTTOM, _events),
@@ -61,6 +62,12 @@ def _overview(context: PaneContext) -> QWidget:
     from profiler_gui.panels.overview.page import OverviewPage
 
     return OverviewPage(context)
+
+
+def _memory(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.memory.page import MemoryPage
+
+    return MemoryPage(context)
 
 
 def _communication(context: PaneContext) -> QWidget:
