@@ -115,7 +115,9 @@ def stepped(
         end_ns: First ns after it.
         columns: Width of the view in pixels.
     """
-    first = max(int(np.searchsorted(time_ns, start_ns, side="right")) - 1, 0)
+    first = int(np.searchsorted(time_ns, start_ns, side="left"))
+    if first > 0 and (first == len(time_ns) or int(time_ns[first]) > start_ns):
+        first -= 1  # the level the view begins with
     last = int(np.searchsorted(time_ns, end_ns, side="left"))
     moments = np.clip(time_ns[first:last] - start_ns, 0, end_ns - start_ns)
     levels = value_bytes[first:last]
