@@ -42,6 +42,10 @@ class PanePlace(StrEnum):
     """A dock at the right."""
 
 
+ALL_DOCKS = frozenset({PanePlace.BOTTOM, PanePlace.RIGHT})
+NO_DOCKS: frozenset[PanePlace] = frozenset()
+
+
 class Closing(QObject):
     """Says that the window closes: the moment to end threads."""
 
@@ -86,6 +90,8 @@ class PaneFactory:
         commands: Commands that exist before the pane does.
         settings: Its settings.
         key: Shortcut that brings it to the front.
+        docks: For a page: where docks stand beside it until the user arranges them otherwise. Every page keeps a
+            layout of its own.
     """
 
     id: str
@@ -95,3 +101,4 @@ class PaneFactory:
     commands: Callable[[PaneContext], tuple[Command, ...]] = no_commands
     settings: tuple[SettingDescriptor[Any], ...] = field(default=())
     key: str = ""
+    docks: frozenset[PanePlace] = frozenset({PanePlace.RIGHT})

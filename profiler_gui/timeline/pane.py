@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from profiler_gui.commands.command import Command
-from profiler_gui.commands.panes import PaneContext, PaneFactory, PanePlace
+from profiler_gui.commands.panes import ALL_DOCKS, PaneContext, PaneFactory, PanePlace
 from profiler_gui.timeline.actions import SCOPE, timeline_commands
 from profiler_gui.timeline.settings import TIMELINE_SETTINGS
 
@@ -53,4 +53,5 @@ def timeline_pane(key: str = "Ctrl+2") -> PaneFactory:
         commands=commands,
         settings=TIMELINE_SETTINGS,
         key=key,
+        docks=ALL_DOCKS,
     )

@@ -1,12 +1,12 @@
 """The docks: where they stand at first, and how the layout is kept."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtWidgets import QMainWindow, QTabWidget
 
-from profiler_gui.commands.panes import PaneContext, PaneFactory, PanePlace
+from profiler_gui.commands.panes import NO_DOCKS, PaneContext, PaneFactory, PanePlace
 from profiler_gui.toolkit.settings import SettingsStore
 from profiler_gui.window.actions import Actions
 from profiler_gui.window.panes import PaneDock, PaneHost
@@ -37,6 +37,8 @@ class Docks:
         # A layout kept by a release with other docks is not applied to these.
         self._layout_version = zlib.crc32(",".join(self._docks).encode()) & 0x7FFF_FFFF
         self._hidden: list[PaneDock] = []
+        self._page: PaneFactory | None = None
+        self._layouts: dict[str, QByteArray] = {}
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.arrange()
@@ -47,8 +49,20 @@ class Docks:
     def __getitem__(self, pane: str) -> PaneDock:
         return self._docks[pane]
 
+    def show_beside(self, page: PaneFactory | None) -> None:
+        """Shows the layout of a page as it was left, or as it is at first; None (the welcome page) has no docks."""
+        if page is self._page:
+            return
+        self._keep()
+        self._page = page
+        self._hidden = []
+        state = self._layouts.get(page.id) if page else None
+        if state is None or not self._window.restoreState(state, self._layout_version):
+            self.arrange()
+
     def arrange(self) -> None:
-        """Puts the docks where they stand at first: each area one stack of tabs, the first on top."""
+        """Puts the docks where they stand at first beside this page: each area one stack of tabs, the first on top."""
+        places = self._page.docks if self._page else NO_DOCKS
         first: dict[Qt.DockWidgetArea, PaneDock] = {}
         for dock in self:
             area = _AREAS[dock.host.factory.place]
@@ -57,17 +71,17 @@ class Docks:
             if area in first:
                 self._window.tabifyDockWidget(first[area], dock)
             first.setdefault(area, dock)
-            dock.show()
+            dock.setVisible(dock.host.factory.place in places)
         for area, dock in first.items():
-            dock.raise_()
-            at_bottom = area is Qt.DockWidgetArea.BottomDockWidgetArea
-            size_px, direction = (
-                (BOTTOM_HEIGHT_PX, Qt.Orientation.Vertical)
-                if at_bottom
-                else (RIGHT_WIDTH_PX, Qt.Orientation.Horizontal)
-            )
-            self._window.resizeDocks([dock], [size_px], direction)
+            self._raise_first(area, dock)
         self._hidden = []
+
+    def _raise_first(self, area: Qt.DockWidgetArea, dock: PaneDock) -> None:
+        dock.raise_()
+        is_bottom = area is Qt.DockWidgetArea.BottomDockWidgetArea
+        size_px = BOTTOM_HEIGHT_PX if is_bottom else RIGHT_WIDTH_PX
+        direction = Qt.Orientation.Vertical if is_bottom else Qt.Orientation.Horizontal
+        self._window.resizeDocks([dock], [size_px], direction)
 
     def show(self, pane: str) -> None:
         """Brings a dock to the front; does nothing where there is none of that id."""
@@ -91,15 +105,22 @@ class Docks:
             for dock in shown:
                 dock.hide()
         else:
-            for dock in self._hidden or list(self):
+            for dock in self._hidden or self:
                 dock.show()
 
     def save(self, settings: SettingsStore) -> None:
-        """Keeps the layout."""
-        settings.save_state("docks", self._window.saveState(self._layout_version))
+        """Keeps the layouts of all pages."""
+        self._keep()
+        for page, state in self._layouts.items():
+            settings.save_state(f"docks/{page}", state)
 
-    def restore(self, settings: SettingsStore) -> None:
-        """Brings the kept layout back; without one everything stays as arranged."""
-        state: QByteArray = settings.state("docks")
-        if not state.isEmpty() and not self._window.restoreState(state, self._layout_version):
-            self.arrange()
+    def restore(self, settings: SettingsStore, pages: Iterable[str]) -> None:
+        """Brings the kept layouts back; a page without one is arranged as at first."""
+        for page in pages:
+            state = settings.state(f"docks/{page}")
+            if not state.isEmpty():
+                self._layouts[page] = state
+
+    def _keep(self) -> None:
+        if self._page is not None:
+            self._layouts[self._page.id] = self._window.saveState(self._layout_version)

@@ -104,7 +104,7 @@ class MainWindow(QMainWindow):
         self._connect(session, settings)
         self.resize(*DEFAULT_SIZE_PX)
         self.restoreGeometry(settings.state("geometry"))
-        self.docks.restore(settings)
+        self.docks.restore(settings, self._page_hosts)
         self._show_document()
 
     # What commands call
@@ -262,6 +262,7 @@ class MainWindow(QMainWindow):
         if document is None:
             self._page = ""
             self.stack.setCurrentWidget(self.welcome)
+            self.docks.show_beside(None)
             self.setWindowTitle(tr("CannScope"))
             self.actions_of_commands.update_states()
             return
@@ -278,6 +279,7 @@ class MainWindow(QMainWindow):
         self.rail.show_page(page)
         host.make()
         self.stack.setCurrentWidget(host)
+        self.docks.show_beside(host.factory)
         self.actions_of_commands.set_page(page, frozenset(self._page_hosts))
 
     def _apply_setting(self, setting: str) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QMe
 
 from engine.trace import Diagnostic, Severity
 from profiler_gui.commands.command import Command, KeyPreset, conflicts
-from profiler_gui.commands.panes import PaneFactory, PanePlace
+from profiler_gui.commands.panes import ALL_DOCKS, PaneFactory, PanePlace
 from profiler_gui.item_models.table_view import FilteredTable, TableView
 from profiler_gui.item_models.trace_tables import event_table
 from profiler_gui.session.failure import Failure
@@ -44,8 +44,11 @@ def fake_factories(log):
         return QLineEdit()
 
     return (
-        PaneFactory("overview", "&Overview", PanePlace.PAGE, lambda context: QLabel("sentence"), key="Ctrl+1"),
-        PaneFactory("timeline", "&Timeline", PanePlace.PAGE, create, page_commands, key="Ctrl+2"),
+        PaneFactory(
+            "overview", "&Overview", PanePlace.PAGE, lambda context: QLabel("sentence"), key="Ctrl+1", docks=ALL_DOCKS
+        ),
+        PaneFactory("timeline", "&Timeline", PanePlace.PAGE, create, page_commands, key="Ctrl+2", docks=ALL_DOCKS),
+        PaneFactory("memory", "&Memory", PanePlace.PAGE, lambda context: QLabel("memory"), key="Ctrl+3"),
         PaneFactory("events", "&Events", PanePlace.BOTTOM, EventsPane),
         PaneFactory("details", "&Details", PanePlace.RIGHT, lambda context: QLabel("details")),
     )
@@ -211,13 +214,29 @@ def test_the_layout_is_kept_and_the_default_one_can_be_restored(window, qapp, qt
     again = built_window(qapp, tmp_path, fake_factories(log))
     qtbot.addWidget(again)
     again.show()
+    session_of(again).show(drawn_document(PICTURE))
     assert again.docks["events"].isHidden()
     assert not again.docks["details"].isHidden()
     again.commands.run("view.restore_layout", session_of(again))
     assert not again.docks["events"].isHidden()
 
 
+def test_every_page_keeps_a_layout_of_its_own(window):
+    assert all(dock.isHidden() for dock in window.docks)
+    session_of(window).show(drawn_document(PICTURE))
+    window.docks["details"].hide()
+    window.show_pane("memory")
+    assert window.docks["events"].isHidden()
+    assert not window.docks["details"].isHidden()
+    window.show_pane("overview")
+    assert not window.docks["events"].isHidden()
+    assert window.docks["details"].isHidden()
+    window.commands.run("file.close", session_of(window))
+    assert all(dock.isHidden() for dock in window.docks)
+
+
 def test_q_hides_the_docks_and_shows_them_again(window, qtbot):
+    session_of(window).show(drawn_document(PICTURE))
     qtbot.keyClick(window, Qt.Key.Key_Q)
     assert all(dock.isHidden() for dock in window.docks)
     qtbot.keyClick(window, Qt.Key.Key_Q)
