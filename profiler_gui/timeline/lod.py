@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from engine.core.arrays import AnyArray, Int32Array, Int64Array, UInt8Array, read_only
+from engine.core.arrays import AnyArray, Float32Array, Int32Array, Int64Array, UInt8Array, read_only
 
 LEAF_SHIFT = 2
 LEAF_SLICES = 1 << LEAF_SHIFT
@@ -31,9 +31,9 @@ class Lane:
         color: uint8, shape (n,): palette index of each slice.
         level_start: int64, shape (levels + 1,): where the blocks of each level begin in the block arrays.
         block_start_ns: int64, shape (blocks,): first start in the block.
-        block_end_ns: int64, shape (blocks,): last end in the block.
-        block_busy_ns: int64, shape (blocks,): sum of durations.
-        block_longest_ns: int64, shape (blocks,): the longest duration (of the slices that are not dimmed, if any).
+        block_span_ns: float32, shape (blocks,): from there to the last end in the block.
+        block_busy_ns: float32, shape (blocks,): sum of durations.
+        block_longest_ns: float32, shape (blocks,): the longest duration (of the slices that are not dimmed, if any).
         block_color: uint8, shape (blocks,): colour of that longest slice.
     """
 
@@ -43,9 +43,9 @@ class Lane:
     color: UInt8Array
     level_start: Int64Array
     block_start_ns: Int64Array
-    block_end_ns: Int64Array
-    block_busy_ns: Int64Array
-    block_longest_ns: Int64Array
+    block_span_ns: Float32Array
+    block_busy_ns: Float32Array
+    block_longest_ns: Float32Array
     block_color: UInt8Array
 
     def __len__(self) -> int:
@@ -88,8 +88,13 @@ def build_lane(
         levels.append(level)
     level_start = np.cumsum([0, *(len(level[0]) for level in levels)], dtype=np.int64)
     empty: list[AnyArray] = [*(np.empty(0, dtype=np.int64) for _ in range(4)), np.empty(0, dtype=np.uint8)]
-    blocks = (read_only(np.concatenate(columns)) for columns in zip(*(levels or [empty]), strict=True))
-    return Lane(events, start_ns, duration_ns, color, read_only(level_start), *blocks)
+    first_ns, last_ns, busy_ns, longest_ns, shown = (
+        np.concatenate(columns) for columns in zip(*(levels or [empty]), strict=True)
+    )
+    # Lengths need no more than a float's seven digits, and frames cost what they read from memory.
+    lengths = (column.astype(np.float32) for column in (last_ns - first_ns, busy_ns, longest_ns))
+    blocks = (read_only(column) for column in (level_start, first_ns, *lengths, shown))
+    return Lane(events, start_ns, duration_ns, color, *blocks)
 
 
 def split_lanes(depth: Int32Array) -> list[Int64Array]:

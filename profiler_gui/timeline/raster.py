@@ -85,7 +85,7 @@ def fill_columns(
         lane.color,
         lane.level_start,
         lane.block_start_ns,
-        lane.block_end_ns,
+        lane.block_span_ns,
         lane.block_busy_ns,
         lane.block_longest_ns,
         lane.block_color,
@@ -173,7 +173,7 @@ def _fill_columns(
     slice_color: Any,
     level_start: Any,
     block_start_ns: Any,
-    block_end_ns: Any,
+    block_span_ns: Any,
     block_busy_ns: Any,
     block_longest_ns: Any,
     block_color: Any,
@@ -193,7 +193,7 @@ def _fill_columns(
     weight[:] = -1.0
     edge[:] = 0
     px_per_ns = width / np.float64(view_end_ns - view_start_ns)
-    widest_block_ns = np.int64(block_px / px_per_ns)
+    widest_block_ns = block_px / px_per_ns
     levels = len(level_start) - 1
     index = max(np.searchsorted(start_ns, view_start_ns, side="right") - 1, 0)
     stop = np.searchsorted(start_ns, view_end_ns)
@@ -207,12 +207,12 @@ def _fill_columns(
             shift = level + LEAF_SHIFT
             if index & ((1 << shift) - 1) == 0:
                 block = level_start[level] + (index >> shift)
-                if block_end_ns[block] - block_start_ns[block] <= widest_block_ns:
+                if block_span_ns[block] <= widest_block_ns:
                     break
             level -= 1
         if level >= 0:
             left = (block_start_ns[block] - view_start_ns) * px_per_ns
-            right = (block_end_ns[block] - view_start_ns) * px_per_ns
+            right = left + block_span_ns[block] * px_per_ns
             busy = block_busy_ns[block] * px_per_ns
             longest = block_longest_ns[block] * px_per_ns
             hue = block_color[block]

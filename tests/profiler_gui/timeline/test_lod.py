@@ -28,7 +28,8 @@ def test_every_block_equals_a_sum_over_its_slices(parts):
             part = slice(block * size, (block + 1) * size)
             durations = lane.duration_ns[part]
             assert lane.block_start_ns[first + block] == lane.start_ns[part][0]
-            assert lane.block_end_ns[first + block] == (lane.start_ns[part] + durations).max()
+            end_ns = (lane.start_ns[part] + durations).max()
+            assert lane.block_span_ns[first + block] == end_ns - lane.start_ns[part][0]
             assert lane.block_busy_ns[first + block] == durations.sum()
             assert lane.block_longest_ns[first + block] == durations.max()
             assert lane.block_color[first + block] == lane.color[part][int(np.argmax(durations))]
