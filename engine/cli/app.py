@@ -11,7 +11,9 @@ from engine.cli.analyze import analyze
 from engine.cli.compare import compare
 from engine.cli.console import EXIT_CANCELLED, EXIT_UNUSABLE_INPUT
 from engine.cli.convert import convert
+from engine.cli.devices import devices
 from engine.cli.info import info
+from engine.cli.models import models
 from engine.core.errors import EngineError, OperationCancelled
 
 
@@ -26,7 +28,7 @@ def build_cli() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_keep_commands_named)
-    for command in (info, analyze, compare, convert):
+    for command in (info, analyze, compare, convert, devices, models):
         cli.command()(command)
     return cli
 

@@ -1,0 +1,1 @@
+"""What is run: models, parallel layouts, training steps; scenarios that name them."""
