@@ -39,6 +39,7 @@ class Docks:
         self._hidden: list[PaneDock] = []
         self._page: PaneFactory | None = None
         self._layouts: dict[str, QByteArray] = {}
+        window.setAnimated(False)  # docks come and go with the page
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.arrange()
@@ -64,13 +65,16 @@ class Docks:
         """Puts the docks where they stand at first beside this page: each area one stack of tabs, the first on top."""
         places = self._page.docks if self._page else NO_DOCKS
         first: dict[Qt.DockWidgetArea, PaneDock] = {}
+        for dock in self:  # taken out first: Qt leaves the tabs of a group behind whose docks are hidden one by one
+            dock.setFloating(False)
+            self._window.removeDockWidget(dock)
         for dock in self:
             area = _AREAS[dock.host.factory.place]
-            dock.setFloating(False)
             self._window.addDockWidget(area, dock)
             if area in first:
                 self._window.tabifyDockWidget(first[area], dock)
             first.setdefault(area, dock)
+        for dock in self:
             dock.setVisible(dock.host.factory.place in places)
         for area, dock in first.items():
             self._raise_first(area, dock)

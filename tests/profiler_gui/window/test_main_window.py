@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QFont, QKeySequence
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QMessageBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QMessageBox, QTabBar, QVBoxLayout, QWidget
 
 from engine.trace import Diagnostic, Severity
 from profiler_gui.commands.command import Command, KeyPreset, conflicts
@@ -50,6 +50,7 @@ def fake_factories(log):
         PaneFactory("timeline", "&Timeline", PanePlace.PAGE, create, page_commands, key="Ctrl+2", docks=ALL_DOCKS),
         PaneFactory("memory", "&Memory", PanePlace.PAGE, lambda context: QLabel("memory"), key="Ctrl+3"),
         PaneFactory("events", "&Events", PanePlace.BOTTOM, EventsPane),
+        PaneFactory("operators", "&Operators", PanePlace.BOTTOM, lambda context: QLabel("operators")),
         PaneFactory("details", "&Details", PanePlace.RIGHT, lambda context: QLabel("details")),
     )
 
@@ -233,6 +234,14 @@ def test_every_page_keeps_a_layout_of_its_own(window):
     assert window.docks["details"].isHidden()
     window.commands.run("file.close", session_of(window))
     assert all(dock.isHidden() for dock in window.docks)
+
+
+def test_no_tabs_stay_behind_where_docks_are_hidden(window, qtbot):
+    session_of(window).show(drawn_document(PICTURE))
+    qtbot.wait(20)
+    window.show_pane("memory")
+    qtbot.wait(20)
+    assert not any(bar.count() for bar in window.findChildren(QTabBar) if bar.isVisible() and bar.parent() is window)
 
 
 def test_q_hides_the_docks_and_shows_them_again(window, qtbot):
