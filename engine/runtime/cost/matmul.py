@@ -7,7 +7,7 @@ than cores it splits the summed dimension. For each tile shape and split
     tile    = max(matrix cycles / cube_ratio, bytes of its two strips / load rate) + row_cycles
     core    = rounds x tile / clock
     memory  = (inputs + outputs + partial sums) / rate, strips read again where they exceed the cache
-    t       = fixed + soft maximum(core, memory)
+    t       = fixed + soft maximum(core, memory, collective the kernel overlaps)
 
 and the kernel's tiling search is taken to find the best. Matrix cycles count dimensions padded to 16 (the unit
 multiplies 16 x 16 x 16 a cycle; 16 x 32 x 16 for int8), which is where small and odd shapes lose.
@@ -72,7 +72,7 @@ def _tiled_ns(
     again = np.maximum(tiles * strips - inputs, 0.0) * np.clip(inputs / rates.l2_bytes - 1.0, 0.0, 1.0)
     moved = footprint + again * family.traffic_ratio
     memory_ns = moved / (rates.hbm_bytes_per_ns * family.memory_ratio)
-    return combined_ns(core_ns, memory_ns)
+    return combined_ns(core_ns, memory_ns, operators.transfer_ns.astype(np.float64))
 
 
 def _padded(extent: Float64Array) -> Float64Array:

@@ -46,6 +46,7 @@ class OperatorTable:
         read_bytes: int64, bytes every input has, each once.
         write_bytes: int64, bytes every output has.
         kernels: int32, kernels the operator launches.
+        transfer_ns: int64, communication inside the operator (a matmul fused with a collective), 0 else.
     """
 
     families: tuple[str, ...]
@@ -63,6 +64,7 @@ class OperatorTable:
     read_bytes: Int64Array
     write_bytes: Int64Array
     kernels: Int32Array
+    transfer_ns: Int64Array
 
     def __post_init__(self) -> None:
         lengths = set()
@@ -123,9 +125,10 @@ def operator_table(
     window: ArrayLike = NO_WINDOW,
     causal: ArrayLike = False,
     kernels: ArrayLike = 1,
+    transfer_ns: ArrayLike = 0,
 ) -> OperatorTable:
     """Returns operators of one family; scalars are repeated to the length of the longest argument."""
-    integers = (dtype, batch, m, n, k, heads, kv_heads, window, read_bytes, write_bytes, kernels)
+    integers = (dtype, batch, m, n, k, heads, kv_heads, window, read_bytes, write_bytes, kernels, transfer_ns)
     columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in (*integers, causal)))
     wide = [np.ascontiguousarray(column, dtype=np.int64) for column in columns[:-1]]
     count = len(wide[0])
@@ -145,6 +148,7 @@ def operator_table(
         read_bytes=wide[8],
         write_bytes=wide[9],
         kernels=wide[10].astype(np.int32),
+        transfer_ns=wide[11],
     )
 
 
@@ -174,6 +178,7 @@ def matmul(
     batch: ArrayLike = 1,
     out_bytes_per_element: int | None = None,
     family: str = "matmul",
+    transfer_ns: ArrayLike = 0,
 ) -> OperatorTable:
     """Returns products [m, k] x [k, n], ``batch`` of them in one kernel.
 
@@ -185,6 +190,7 @@ def matmul(
         batch: Independent products.
         out_bytes_per_element: Size of a result element where it differs from the inputs' (4 for fp32 gradients).
         family: Whose constants apply.
+        transfer_ns: Time of the collective the kernel overlaps with its own tiles (MC2), as the collective costs alone.
     """
     m, n, k, batch = (np.asarray(value, np.int64) for value in (m, n, k, batch))
     size = dtype.size_bytes
@@ -199,6 +205,7 @@ def matmul(
         batch=batch,
         read_bytes=batch * (m * k + k * n) * size,
         write_bytes=batch * m * n * out,
+        transfer_ns=transfer_ns,
     )
 
 

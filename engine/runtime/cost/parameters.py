@@ -26,7 +26,9 @@ class FamilyParameters:
         memory_ratio: Share of the streaming rate it reaches.
         cube_ratio: Share of the matrix rate it reaches inside a tile.
         traffic_ratio: Bytes really moved, over bytes of inputs and outputs.
-        unaligned_cycles: Extra cycles per row and core where rows do not start on 32 bytes.
+        unaligned_cycles: Vector: extra cycles per row and core where rows do not start on 32 bytes. Matmul: extra
+            share of the time to load such tiles.
+        rows_whole: A row stays on one core (reductions), so few rows leave cores idle; else any core takes any part.
         kind: Measured where fitted, else assumed.
         source: From which rows.
     """
@@ -38,6 +40,7 @@ class FamilyParameters:
     cube_ratio: float
     traffic_ratio: float
     unaligned_cycles: float
+    rows_whole: bool
     kind: Provenance
     source: str
 
@@ -77,6 +80,7 @@ def parameters_from_document(document: Mapping[str, Any]) -> CostParameters:
                 cube_ratio=float(entry["cube_ratio"]),
                 traffic_ratio=float(entry["traffic_ratio"]),
                 unaligned_cycles=float(entry["unaligned_cycles"]),
+                rows_whole=bool(entry["rows_whole"]),
                 kind=Provenance(entry["kind"]),
                 source=entry["source"],
             )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.core.arrays import Float64Array
+from engine.core.arrays import BoolArray, Float64Array
 from engine.devices.spec import DeviceSpec, DType
 from engine.runtime.cost.operators import Law, OperatorTable
 from engine.runtime.cost.parameters import DEFAULT_ATTENTION, DEFAULT_FAMILY, DEFAULT_MATMUL, CostParameters
@@ -16,7 +16,7 @@ _STANDS_IN = {Law.VECTOR: DEFAULT_FAMILY, Law.MATMUL: DEFAULT_MATMUL, Law.ATTENT
 
 @dataclass(frozen=True, slots=True)
 class FamilyColumns:
-    """``FamilyParameters`` as columns, one row per operator. All float64, shape (n,)."""
+    """``FamilyParameters`` as columns, one row per operator. Shape (n,); float64 and one bool."""
 
     fixed_ns: Float64Array
     block_cycles: Float64Array
@@ -25,6 +25,7 @@ class FamilyColumns:
     cube_ratio: Float64Array
     traffic_ratio: Float64Array
     unaligned_cycles: Float64Array
+    rows_whole: BoolArray
 
 
 def family_columns(parameters: CostParameters, operators: OperatorTable, law: Law) -> FamilyColumns:
@@ -44,6 +45,7 @@ def family_columns(parameters: CostParameters, operators: OperatorTable, law: La
         cube_ratio=column("cube_ratio"),
         traffic_ratio=column("traffic_ratio"),
         unaligned_cycles=column("unaligned_cycles"),
+        rows_whole=column("rows_whole") > 0,
     )
 
 

@@ -2,10 +2,11 @@
 
     t = fixed + soft maximum of
           bytes x traffic / (streaming rate x memory_ratio)
-          (ceil(rows / cores) x row_cycles' + elements / 64 / cores x block_cycles) / clock
+          (rows' x row_cycles' + blocks' x block_cycles) / clock
 
-Rows are dealt to cores whole, so a tensor of fewer rows than cores leaves cores idle only in its per-row part: kernels
-split long rows. row_cycles' = row_cycles, plus unaligned_cycles where a row does not start on 32 bytes.
+rows' = ceil(rows / cores): rows are dealt to cores whole. blocks' are 256-byte fp32 blocks per core: those of rows'
+where a row stays on one core (reductions), all blocks / cores where any core takes any part (elementwise).
+row_cycles' = row_cycles, plus unaligned_cycles where a row does not start on 32 bytes.
 """
 
 import numpy as np
@@ -27,8 +28,9 @@ def vector_ns(rates: Rates, operators: OperatorTable, family: FamilyColumns) -> 
     memory_ns = rates.stream_ns(moved * family.traffic_ratio, moved) / family.memory_ratio
     unaligned = (operators.n * size) % ALIGNMENT_BYTES != 0
     row_cycles = family.row_cycles + np.where(unaligned & (rows > 1), family.unaligned_cycles, 0.0)
-    blocks = elements / BLOCK_ELEMENTS * rates.block_vector_cycles
-    cycles = (np.ceil(rows / rates.vector_core_count) * row_cycles) + (
-        blocks / rates.vector_core_count * family.block_cycles
-    )
+    rows_per_core = np.ceil(rows / rates.vector_core_count)
+    whole = rows_per_core * np.ceil(operators.n / BLOCK_ELEMENTS)
+    spread = elements / BLOCK_ELEMENTS / rates.vector_core_count
+    blocks = np.where(family.rows_whole, whole, spread) * rates.block_vector_cycles
+    cycles = rows_per_core * row_cycles + blocks * family.block_cycles
     return np.asarray(family.fixed_ns + combined_ns(memory_ns, cycles / rates.cycles_per_ns), np.float64)
