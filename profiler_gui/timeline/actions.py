@@ -108,12 +108,7 @@ def _mark_commands(session: Session, state_of: StateOf) -> tuple[Command, ...]:
         session.select(RangeSelection(session.rank, session.limits.start_ns, session.limits.end_ns))
 
     def mark() -> None:
-        selection = session.selection
-        span = session.selected_time_range
-        if span is None or isinstance(selection, EventSelection):
-            moment_ns = span[0] if span is not None else _anchor_ns(session, state_of())
-            span = (moment_ns, moment_ns)
-        session.annotate(session.annotations.with_mark(*span))
+        session.annotate(session.annotations.with_mark(*_span_to_mark(session, state_of())))
 
     def remove_marks() -> None:
         annotations = session.annotations
@@ -199,6 +194,15 @@ def _command(
     when: Callable[[Session], bool] = with_document,
 ) -> Command:
     return Command(f"timeline.{name}", title, run, keys, menu=MENU, group=group, is_enabled=when, scope=SCOPE)
+
+
+def _span_to_mark(session: Session, state: TimelineState) -> tuple[int, int]:
+    """Returns the selected stretch, the start of the selected event, or the moment under the pointer."""
+    span = session.selected_time_range
+    if span is not None and not isinstance(session.selection, EventSelection):
+        return span
+    moment_ns = span[0] if span is not None else _anchor_ns(session, state)
+    return moment_ns, moment_ns
 
 
 def _anchor_ns(session: Session, state: TimelineState) -> int:

@@ -80,25 +80,13 @@ def fill_columns(
         block_px: Blocks narrower than this are not opened; 0 opens all.
     """
     sites: int = _fill_columns(
-        lane.start_ns,
-        lane.duration_ns,
-        lane.color,
+        (lane.start_ns, lane.duration_ns, lane.color),
+        (lane.block_start_ns, lane.block_span_ns, lane.block_busy_ns, lane.block_longest_ns, lane.block_color),
         lane.level_start,
-        lane.block_start_ns,
-        lane.block_span_ns,
-        lane.block_busy_ns,
-        lane.block_longest_ns,
-        lane.block_color,
-        view_start_ns,
-        view_end_ns,
-        block_px,
-        label_px,
-        columns.filled,
-        columns.weight,
-        columns.color,
-        columns.edge,
-        columns.site_event,
-        columns.site_px,
+        (view_start_ns, view_end_ns),
+        (float(block_px), float(label_px)),
+        (columns.filled, columns.weight, columns.color, columns.edge),
+        (columns.site_event, columns.site_px),
     )
     return sites
 
@@ -168,26 +156,14 @@ def _deposit_wide(filled: Any, weight: Any, color: Any, edge: Any, left: Any, ri
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _fill_columns(
-    start_ns: Any,
-    duration_ns: Any,
-    slice_color: Any,
-    level_start: Any,
-    block_start_ns: Any,
-    block_span_ns: Any,
-    block_busy_ns: Any,
-    block_longest_ns: Any,
-    block_color: Any,
-    view_start_ns: Any,
-    view_end_ns: Any,
-    block_px: Any,
-    label_px: Any,
-    filled: Any,
-    weight: Any,
-    color: Any,
-    edge: Any,
-    site_event: Any,
-    site_px: Any,
+    slices: Any, blocks: Any, level_start: Any, view_ns: Any, thresholds_px: Any, columns: Any, label_sites: Any
 ) -> Any:
+    start_ns, duration_ns, slice_color = slices
+    block_start_ns, block_span_ns, block_busy_ns, block_longest_ns, block_color = blocks
+    view_start_ns, view_end_ns = view_ns
+    block_px, label_px = thresholds_px
+    filled, weight, color, edge = columns
+    site_event, site_px = label_sites
     width = len(filled)
     filled[:] = 0.0
     weight[:] = -1.0
