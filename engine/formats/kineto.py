@@ -89,6 +89,7 @@ class _Import:
         self._builder = builder
         self._raw = raw
         self._context = context
+        self._decoder = EventDecoder(path)
         self._texts: StringTable = builder.strings.table()
         self._rows = self._placed_rows()
         self._classes = row_classes(raw, self._texts, self._rows)
@@ -121,7 +122,7 @@ class _Import:
             source=source,
             metadata=read_metadata(self._path, raw.top_level, tracks.device, builder.diagnostics),
             clock_is_unix=self._clock.is_unix,
-            argument_decoder=EventDecoder(self._path),
+            argument_decoder=self._decoder,
         )
 
     def _report(self, done_ratio: float, what: str) -> None:
@@ -211,13 +212,12 @@ class _Import:
         rows = self._slice_rows((self._classes == side) & np.isin(raw.name[self._rows], wanted))
         if len(rows) == 0:
             return
-        decoder = EventDecoder(self._path)
         arguments = []
         # A Python loop over communication rows, which are few beside the others.
         for index, offset in enumerate(raw.offset[rows].tolist()):
             if index % _CHECK_EVERY == 0:
                 self._context.cancel.check()
-            arguments.append(decoder(offset))
+            arguments.append(self._decoder(offset))
         self._builder.collectives = collective_table(
             self._builder.strings,
             self._event[rows],

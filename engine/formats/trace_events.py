@@ -217,6 +217,8 @@ def _finish(
     is_array: bool,
 ) -> RawEvents:
     names, invalid_names = columns.names.intern_into(strings)
+    context.cancel.check()
+    context.progress(1.0, "reading names")
     words, invalid_words = columns.words.intern_into(strings)
     diagnostics.add(
         "invalid-utf8",
