@@ -62,17 +62,20 @@ def add_counters(
             Track(TrackKind.COUNTER, name, parent=parents.get(process, -1), process_id=texts.text(process))
         )
         for word in names_of_values:
-            pairs = sorted(samples[process, name, word], key=lambda sample: sample[0])
             label, unit = _label_and_unit(word, alone=len(names_of_values) == 1)
-            builder.counters.append(
-                CounterSeries(
-                    track=track,
-                    name=f"{name}/{label}" if label else name,
-                    unit=unit,
-                    time_ns=np.array([time_ns for time_ns, _ in pairs], dtype=np.int64),
-                    value=np.array([value for _, value in pairs], dtype=np.float64),
-                )
-            )
+            full_name = f"{name}/{label}" if label else name
+            builder.counters.append(_series(track, full_name, unit, samples[process, name, word]))
+
+
+def _series(track: int, name: str, unit: str, samples: list[tuple[int, float]]) -> CounterSeries:
+    samples = sorted(samples, key=lambda sample: sample[0])
+    return CounterSeries(
+        track=track,
+        name=name,
+        unit=unit,
+        time_ns=np.array([time_ns for time_ns, _ in samples], dtype=np.int64),
+        value=np.array([value for _, value in samples], dtype=np.float64),
+    )
 
 
 def _counter_name(raw: RawEvents, texts: StringTable, item: DecodedRow) -> str:

@@ -4,18 +4,17 @@ Only the columns that place an event are read for all events; arguments are deco
 import (metadata, counters, memory instants) and on demand for any other row by its byte offset.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array, read_only
 from engine.core.errors import SourcePosition, TraceSyntaxError
 from engine.core.progress import part_of
+from engine.formats.event_arguments import DecodedRow, EventDecoder, RowDecoder, decode_event, decoded_json
 from engine.formats.event_columns import EventColumns, read_array
 from engine.formats.json_scanning import ABSENT_TIME_NS, skip_blanks, skip_value, string_end
 from engine.formats.reader import ReadContext
@@ -27,20 +26,6 @@ __all__ = ["ABSENT_TIME_NS", "DecodedRow", "EventDecoder", "MemoryInstants", "Ra
 
 METADATA, COUNTER = ord("M"), ord("C")
 _BOM = b"\xef\xbb\xbf"
-_CHECK_EVERY = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedRow:
-    """An event that was decoded at import.
-
-    Attributes:
-        row: Its row in the columns.
-        args: Its arguments; empty where it has none.
-    """
-
-    row: int
-    args: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +184,7 @@ def _read_top_level(
 
 def _member(path: Path, text: UInt8Array, start: int, end: int, diagnostics: DiagnosticLog) -> Any:
     try:
-        return _decoded(text[start:end].tobytes())
+        return decoded_json(text[start:end].tobytes())
     except (ValueError, RecursionError):
         message = "a member of the file's metadata is no JSON and is left out"
         diagnostics.add("unreadable-metadata", Severity.NOTICE, message, position=SourcePosition(path, byte=start))
@@ -220,26 +205,14 @@ def _finish(
     context.cancel.check()
     context.progress(1.0, "reading names")
     words, invalid_words = columns.words.intern_into(strings)
-    diagnostics.add(
-        "invalid-utf8",
-        Severity.NOTICE,
-        "texts hold bytes that are no UTF-8; each is shown as �",
-        count=invalid_names + invalid_words,
-        position=SourcePosition(path),
-    )
     phase = columns.take("phase", np.uint8)
     start_ns = columns.take("start_ns", np.int64)
-    diagnostics.add(
-        "missing-timestamp",
-        Severity.DATA_LOSS,
-        "events have no time and cannot be placed",
-        count=int(np.count_nonzero((start_ns == ABSENT_TIME_NS) & (phase != METADATA))) - columns.unusable_start_count,
-        position=SourcePosition(path),
-    )
+    absent_count = int(np.count_nonzero((start_ns == ABSENT_TIME_NS) & (phase != METADATA)))
+    _count_problems(path, absent_count - columns.unusable_start_count, invalid_names + invalid_words, diagnostics)
     offset = columns.take("offset", np.int64)
     length = columns.take("length", np.int64)
     name = _string_ids(names, columns.take("name", np.int32))
-    rows = _RowDecoder(path, source, offset, length, diagnostics, context)
+    rows = RowDecoder(path, source, offset, length, diagnostics, context)
     return RawEvents(
         phase=phase,
         start_ns=start_ns,
@@ -264,109 +237,13 @@ def _finish(
     )
 
 
+def _count_problems(path: Path, untimed_count: int, invalid_count: int, diagnostics: DiagnosticLog) -> None:
+    position = SourcePosition(path)
+    message = "events have no time and cannot be placed"
+    diagnostics.add("missing-timestamp", Severity.DATA_LOSS, message, count=untimed_count, position=position)
+    message = "texts hold bytes that are no UTF-8; each is shown as �"
+    diagnostics.add("invalid-utf8", Severity.NOTICE, message, count=invalid_count, position=position)
+
+
 def _string_ids(ids: Int32Array, numbers: Int32Array) -> Int32Array:
     return np.append(ids, np.int32(-1))[numbers]
-
-
-class _WithArguments(msgspec.Struct, gc=False):
-    args: dict[str, Any] = {}
-
-
-class _RowDecoder:
-    """Decodes the arguments of chosen rows while the file is open."""
-
-    def __init__(
-        self,
-        path: Path,
-        source: TraceBytes,
-        offset: Int64Array,
-        length: Int64Array,
-        diagnostics: DiagnosticLog,
-        context: ReadContext,
-    ) -> None:
-        self._path = path
-        self._decoder = msgspec.json.Decoder(_WithArguments)
-        self._source = source
-        self._offset = offset
-        self._length = length
-        self._diagnostics = diagnostics
-        self._context = context
-
-    def decoded(self, rows: Int64Array) -> Iterator[DecodedRow]:
-        """Yields the rows with their arguments. A Python loop: metadata and counters are few."""
-        passed = 0
-        for index, row in enumerate(rows.tolist()):
-            if index % _CHECK_EVERY == 0:
-                self._context.cancel.check()
-                self._context.progress(1.0, "reading counters and metadata")
-                self._source.give_back(passed, int(self._offset[row]))
-                passed = int(self._offset[row])
-            yield DecodedRow(row, self._args(row))
-
-    def _args(self, row: int) -> dict[str, Any]:
-        start = int(self._offset[row])
-        raw = self._source.text[start : start + int(self._length[row])].tobytes()
-        try:
-            return self._decoder.decode(raw).args
-        except (msgspec.DecodeError, RecursionError):
-            pass
-        try:
-            args = _decoded_object(raw).get("args")
-            return args if isinstance(args, dict) else {}
-        except (ValueError, RecursionError):
-            message = "an event's arguments are no JSON and are left out"
-            position = SourcePosition(self._path, byte=start)
-            self._diagnostics.add("unreadable-arguments", Severity.DATA_LOSS, message, position=position)
-            return {}
-
-
-def _decoded(raw: bytes) -> Any:
-    """Returns the JSON value; control characters, NaN and bytes that are no UTF-8 are accepted.
-
-    Raises ValueError for anything that is no JSON, RecursionError for extreme nesting.
-    """
-    try:
-        return msgspec.json.decode(raw)
-    except msgspec.DecodeError:
-        return json.loads(raw.decode("utf-8", "replace"), strict=False)
-
-
-def _decoded_object(raw: bytes) -> dict[str, Any]:
-    value = _decoded(raw)
-    return value if isinstance(value, dict) else {}
-
-
-class EventDecoder:
-    """Reads events of a file by byte offset; the file is opened (and expanded) at the first use.
-
-    Args:
-        path: The trace file, plain or gzip.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._source: TraceBytes | None = None
-
-    def event(self, offset: int) -> dict[str, Any]:
-        """Returns the event object at ``offset``; empty where it cannot be decoded. Raises OSError, TraceReadError."""
-        if self._source is None:
-            with open_trace_bytes(self._path, DiagnosticLog(), ReadContext()) as source:
-                self._source = source
-        text = self._source.text
-        end = int(skip_value(text, offset, len(text))) if 0 <= offset < len(text) else -1
-        if end < 0:
-            return {}
-        try:
-            return _decoded_object(text[offset:end].tobytes())
-        except (ValueError, RecursionError):
-            return {}
-
-    def __call__(self, offset: int) -> Mapping[str, Any]:
-        """Returns the arguments of the event at ``offset``."""
-        args = self.event(offset).get("args")
-        return args if isinstance(args, dict) else {}
-
-
-def decode_event(path: Path, offset: int) -> dict[str, Any]:
-    """Returns the event object at byte ``offset`` of the (decompressed) file; empty where it cannot be decoded."""
-    return EventDecoder(path).event(offset)
