@@ -49,6 +49,7 @@ def pane_factories() -> tuple[PaneFactory, ...]:
         timeline_pane("Ctrl+2"),
         PaneFactory("memory", "&Memory", PanePlace.PAGE, _memory, key="Ctrl+3"),
         PaneFactory("communication", "&Communication", PanePlace.PAGE, _communication, key="Ctrl+4"),
+        PaneFactory("fusion", "&Fusion", PanePlace.PAGE, _fusion, key="Ctrl+5"),
         PaneFactory("details", "&Details", PanePlace.RIGHT, _details),
         PaneFactory("events", "&Events", PanePlace.BOTTOM, _events),
         PaneFactory("operators", "O&perators", PanePlace.BOTTOM, _operators),
@@ -74,6 +75,12 @@ def _communication(context: PaneContext) -> QWidget:
     from profiler_gui.panels.communication.page import CommunicationPage
 
     return CommunicationPage(context)
+
+
+def _fusion(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.fusion.page import FusionPage
+
+    return FusionPage(context)
 
 
 def _details(context: PaneContext) -> QWidget:

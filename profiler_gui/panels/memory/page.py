@@ -83,6 +83,7 @@ class MemoryPage(QStackedWidget):
 
     def _make_plot(self) -> None:
         self._plot = MemoryPlot(self._session, self._context.theme)
+        self.setFocusProxy(self._plot)
         self._choice = LineChoice(self._context.theme)
         self._choice.changed.connect(lambda: self._plot.set_shown(self._choice.shown))
         self._follows = QCheckBox(tr("&Zoom with the timeline"))

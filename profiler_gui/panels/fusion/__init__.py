@@ -1,0 +1,1 @@
+"""The Fusion page: sequences of kernels that one operator could replace, and where they stand."""
