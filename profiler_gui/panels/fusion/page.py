@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
 
 COLUMN_ORDER = ("pattern", "expected", "low", "high", "count", "total", "launches", "bound", "replacement")
 """What stands first; the rest follows."""
+MAX_NAME_PX = 260
+"""Names of GPU kernels are whole signatures: the rest of one stands in its tooltip."""
 
 
 class FusionPage(QStackedWidget):
@@ -170,6 +172,7 @@ class FusionPage(QStackedWidget):
             self._listed = lane
             self._kernels.set_table(kernel_table(lane))
             self._kernels.resizeColumnToContents(1)
+            self._kernels.setColumnWidth(1, min(self._kernels.columnWidth(1), MAX_NAME_PX))
         row = next((row for row, item in enumerate(lane.slices) if item.event == event), None)
         if row is not None:
             self._kernels.reveal(row)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyqtgraph as pg
 
 from engine.core.number_format import format_bytes
@@ -56,12 +58,6 @@ class BytesAxis(pg.AxisItem):
 
 
 def level_step_bytes(range_bytes: float) -> int:
-    """Returns the distance of the axis's marks: 1, 2 or 5 of a unit, tens and hundreds of it too."""
+    """Returns the distance of the axis's marks: a power of two, so that marks are round in every binary unit."""
     wanted = max(range_bytes, 1.0) / LEVELS
-    unit = 1
-    while unit * 1024 <= wanted:
-        unit *= 1024
-    for factor in (1, 2, 5, 10, 20, 50, 100, 200, 500):
-        if unit * factor >= wanted:
-            return unit * factor
-    return unit * 1024
+    return 1 << max(math.ceil(math.log2(wanted)), 0)

@@ -122,8 +122,7 @@ class AliveAtPeak(QSplitter):
         self._blocks = BlockTable(context, tr("Blocks alive at the peak"))
         self.addWidget(self._operators)
         self.addWidget(self._blocks)
-        self.setStretchFactor(0, 2)
-        self.setStretchFactor(1, 3)
+        self.setSizes([100, 100])
         self.setChildrenCollapsible(False)
 
     @property

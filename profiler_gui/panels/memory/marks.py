@@ -55,14 +55,29 @@ class PlotMarks:
         """The marked range from the start of the view; None where none is."""
         return self._range.getRegion() if self._range.isVisible() else None
 
-    def show_limit(self, limit_bytes: int | None, view: Viewport) -> None:
-        """Draws the device's limit, or none."""
-        for item in (self._limit, self._limit_text):
-            item.setVisible(limit_bytes is not None)
-        if limit_bytes is not None:
-            self._limit.setPos(limit_bytes)
-            self._limit_text.setText(tr("device: {size}", size=format_bytes(limit_bytes)))
-            self._limit_text.setPos(view.duration_ns, limit_bytes)
+    def show_limit(self, limit_bytes: int | None, top_bytes: float, view: Viewport) -> None:
+        """Draws the device's limit, or says at the upper edge that it lies above; nothing for an unknown one.
+
+        Args:
+            limit_bytes: What the device holds.
+            top_bytes: Upper end of the axis.
+            view: The stretch of time in view.
+        """
+        is_in_view = limit_bytes is not None and limit_bytes <= top_bytes
+        self._limit.setVisible(is_in_view)
+        self._limit_text.setVisible(limit_bytes is not None)
+        if limit_bytes is None:
+            return
+        self._limit.setPos(limit_bytes)
+        text = tr("device: {size}", size=format_bytes(limit_bytes))
+        self._limit_text.setText(text if is_in_view else f"{text} ↑")
+        self._limit_text.setAnchor((1, 1 if is_in_view else 0))
+        self._limit_text.setPos(view.duration_ns, limit_bytes if is_in_view else top_bytes)
+
+    @property
+    def limit_text(self) -> str:
+        """What stands beside the limit, "" where it is unknown."""
+        return str(self._limit_text.toPlainText()) if self._limit_text.isVisible() else ""
 
     def show_peak(self, time_ns: int | None, size_bytes: int | None, view: Viewport) -> None:
         """Marks the peak where it is in view."""

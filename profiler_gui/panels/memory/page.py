@@ -24,6 +24,7 @@ from profiler_gui.panels.memory.histograms import lifetime_row, size_row
 from profiler_gui.panels.memory.line_choice import LineChoice
 from profiler_gui.panels.memory.plot import MemoryPlot
 from profiler_gui.panels.memory.series import memory_series
+from profiler_gui.panels.memory.step_columns import step_legend, step_row
 from profiler_gui.panels.memory.tables import leak_table, step_memory_table
 from profiler_gui.panels.memory.words import (
     fragmentation_definition,
@@ -36,6 +37,7 @@ from profiler_gui.panels.memory.words import (
 )
 from profiler_gui.session.selection import AllocationSelection, StepSelection
 from profiler_gui.toolkit.columns import StackedColumns
+from profiler_gui.toolkit.fills import Legend
 from profiler_gui.toolkit.preferences import TIME_UNIT
 from profiler_gui.toolkit.translations import tr
 
@@ -73,6 +75,7 @@ class MemoryPage(QStackedWidget):
         self._sentence = _text()
         self._fragmentation = _text()
         self._fragmentation.setToolTip(fragmentation_definition())
+        self._fragmentation.setWordWrap(False)
         self._growth = _text()
 
     def _style_badge(self) -> None:
@@ -101,6 +104,9 @@ class MemoryPage(QStackedWidget):
         self._sizes = StackedColumns(theme, tr("Sizes of blocks"))
         self._steps = FilteredTable(tr("Memory per step"))
         self._steps.view.row_chosen.connect(self._choose_step)
+        self._step_columns = StackedColumns(theme, tr("Memory per step"))
+        self._step_columns.activated.connect(lambda _, index: self._choose_step(index))
+        self._step_legend = Legend(theme)
         self._leak_note = _text()
         self._leaks = FilteredTable(tr("Leaks"))
         self._leaks.view.row_chosen.connect(self._choose_leak)
@@ -110,7 +116,7 @@ class MemoryPage(QStackedWidget):
         for title, widget in (
             (tr("Alive at the Peak"), self._alive),
             (tr("Lifetimes and Sizes"), self._make_histograms()),
-            (tr("Steps"), self._steps),
+            (tr("Steps"), _column(self._step_columns, self._step_legend, self._steps)),
             (tr("Leaks"), _column(self._leak_note, self._leaks)),
             (tr("All Blocks"), self._blocks),
         ):
@@ -200,6 +206,9 @@ class MemoryPage(QStackedWidget):
         self._plot.set_memory(series, memory, limit_bytes)
         self._choice.set_series(series)
         self._alive.set_alive(trace, memory.alive_at_peak)
+        row = step_row(memory.steps)
+        self._step_columns.set_rows((row,))
+        self._step_legend.set_entries(step_legend(row))
         self._steps.set_table(step_memory_table(memory.steps))
         self._leak_note.setText(leak_text(memory))
         self._leaks.set_table(leak_table(memory.leaks))
@@ -269,12 +278,15 @@ def _text() -> QLabel:
     return label
 
 
-def _column(title: QLabel, content: QWidget, *, stretches: bool = True) -> QWidget:
+def _column(*parts: QWidget, stretches: bool = True) -> QWidget:
+    """Returns the parts below each other; the last one takes the room that is left where it ``stretches``."""
     column = QWidget()
     layout = QVBoxLayout(column)
-    layout.setContentsMargins(0, 2, 0, 0)
-    layout.addWidget(title)
-    layout.addWidget(content, 1 if stretches else 0)
+    layout.setContentsMargins(2, 4, 2, 2)
+    layout.setSpacing(3)
+    for part in parts[:-1]:
+        layout.addWidget(part)
+    layout.addWidget(parts[-1], 1 if stretches else 0)
     if stretches:
         layout.addStretch(0)
     return column

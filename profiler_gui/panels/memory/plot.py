@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
 
 LIMIT_IN_VIEW_RATIO = 2.0
 """A device limit above this many times the highest level would press the lines flat: it is named instead."""
+HEAD_ROOM_RATIO = 1.12
+"""The axis ends this much above the highest line, so that the peak's text has room."""
 ZOOM_STEP = 0.8
 PAN_RATIO = 0.15
 _ROLES: dict[str, Callable[[Colours], str]] = {
@@ -170,12 +172,13 @@ class MemoryPlot(pg.PlotWidget):
                 highest = max(highest, float(y.max(initial=0)))
                 lowest = min(lowest, float(y.min(initial=0)))
         limit = self._limit_bytes
-        if limit is not None and limit > highest * LIMIT_IN_VIEW_RATIO:
-            limit = None
+        if limit is not None and limit <= highest * LIMIT_IN_VIEW_RATIO:
+            highest = max(highest, limit)
+        top = highest * HEAD_ROOM_RATIO
         self._time_axis.set_view(view)
         self.setXRange(0, view.duration_ns, padding=0)
-        self.setYRange(lowest, max(highest, limit or 0) * 1.12, padding=0)
-        self.marks.show_limit(limit, view)
+        self.setYRange(lowest, top, padding=0)
+        self.marks.show_limit(limit, top, view)
         memory = self._memory
         if memory is None:
             self.marks.show_peak(None, None, view)

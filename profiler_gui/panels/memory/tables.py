@@ -60,7 +60,7 @@ def step_memory_table(steps: Sequence[StepMemory]) -> TableModel:
         _sizes("active", tr("Peak active"), [item.peak_active_bytes for item in steps]),
         _sizes("reserved", tr("Peak reserved"), [item.peak_reserved_bytes for item in steps]),
         _sizes("cached", tr("Reserved − allocated (cache)"), cached),
-        _sizes("headroom", tr("Headroom of the device"), [item.headroom_bytes for item in steps]),
+        _sizes("headroom", tr("Headroom"), [item.headroom_bytes for item in steps]),
     )
     return TableModel(columns, len(steps))
 

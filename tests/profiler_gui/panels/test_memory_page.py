@@ -134,7 +134,7 @@ def test_a_device_limit_far_above_the_lines_does_not_press_them_flat(world, page
     world.session.show(df)
     (_, _), (_, top) = page._plot.viewRange()
     assert top < df.job.ranks[0].trace.metadata.device_memory_bytes
-    assert not page._plot.marks._limit.isVisible()
+    assert page._plot.marks.limit_text == "device: 31.75 GiB ↑"
 
 
 def test_an_operator_alive_at_the_peak_leads_to_its_blocks(world, page, qwen3):

@@ -7,6 +7,7 @@ from engine.core.units import MIB
 from profiler_gui.panels.memory.axes import level_step_bytes
 from profiler_gui.panels.memory.histograms import lifetime_row, size_row
 from profiler_gui.panels.memory.series import MemorySeries, memory_series, stepped, value_at
+from profiler_gui.panels.memory.step_columns import step_legend, step_row
 from profiler_gui.panels.memory.words import (
     fragmentation_text,
     growth_text,
@@ -144,12 +145,24 @@ def test_lifetimes_of_a_real_capture_are_all_there(qwen3):
 
 
 @given(st.floats(1, 1e15))
-def test_marks_of_the_axis_are_few_and_round(range_bytes):
+def test_marks_of_the_axis_are_few_and_powers_of_two(range_bytes):
     step = level_step_bytes(range_bytes)
     assert range_bytes / step <= 7
-    assert int(step / 1024 ** int(np.log2(step) // 10)) in (1, 2, 5, 10, 20, 50, 100, 200, 500)
+    assert step.bit_count() == 1
+    assert step == 1 or range_bytes / step > 3.4
 
 
 def test_a_level_is_only_known_between_the_first_and_the_last_sample():
     series = MemorySeries("x", "x", "allocated", True, array([10, 20]), array([1, 5]))
     assert [value_at(series, moment) for moment in (9, 10, 19, 20, 21)] == [None, 1, 1, 5, None]
+
+
+def test_columns_of_steps_hold_allocated_cache_and_headroom(df, qwen3):
+    _, memory = memory_of(df, 1)
+    row = step_row(memory.steps)
+    assert [bar.title for bar in row.bars] == ["step 2", "step 3", "step 4", "step 5", "step 6"]
+    for bar, step in zip(row.bars, memory.steps, strict=True):
+        assert bar.total == step.peak_reserved_bytes + step.headroom_bytes
+    assert len(step_legend(row)) == 3
+    _, memory = memory_of(qwen3, 0)
+    assert [part.id for part in step_row(memory.steps).bars[0].parts] == ["allocated", "cached"]
