@@ -154,7 +154,15 @@ class OperatorsTable(QWidget):
         if trace is not None:
             self._choose(row)
             self._session.set_query(query_of(trace, self._operators[row].type))
+            self._bring_a_match_into_view(trace)
             self._context.show_pane("timeline")
+
+    def _bring_a_match_into_view(self, trace: Trace) -> None:
+        """Shows the whole trace where no match lies in the viewport: everything in it would be dimmed."""
+        matches, viewport = self._session.matches.events, self._session.viewport
+        starts_ns, ends_ns = trace.events.start_ns[matches], trace.events.end_ns[matches]
+        if not np.any((starts_ns < viewport.end_ns) & (ends_ns > viewport.start_ns)):
+            self._session.show_all()
 
     def _follow(self) -> None:
         """Marks the row of what is selected elsewhere."""

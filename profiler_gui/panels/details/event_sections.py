@@ -28,6 +28,9 @@ if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
 MAX_ARGUMENT_CHARS = 20_000
 """Longer arguments are cut, and say so: a message box of megabytes helps nobody."""
 
+MAX_LINK_CHARS = 64
+"""Names of GPU kernels are whole signatures; the event that a link selects shows its name in full."""
+
 
 def first_sections(document: Document, rank: int, event: int) -> tuple[Section, ...]:
     """Returns what the tables say of an event without any search."""
@@ -51,10 +54,12 @@ def event_sections(document: Document, rank: int, facts: EventFacts) -> tuple[Se
 
 
 def event_link(trace: Trace, rank: int, event: int, label: str = "") -> Line | None:
-    """Returns a link to an event: its name and duration; None for −1."""
+    """Returns a link to an event: its name (the beginning of a long one) and duration; None for −1."""
     if event < 0:
         return None
-    text = f"{trace.name(event)} · {format_duration_ns(int(trace.events.duration_ns[event]))}"
+    name = trace.name(event)
+    shown = name if len(name) <= MAX_LINK_CHARS else f"{name[:MAX_LINK_CHARS]}…"
+    text = f"{shown} · {format_duration_ns(int(trace.events.duration_ns[event]))}"
     return Line(label, text, EventSelection(rank, event))
 
 
@@ -148,7 +153,7 @@ def _memory(trace: Trace, rank: int, facts: EventFacts) -> Section:
     if not facts.allocation_count:
         return Section(tr("Memory"), ())
     count, total = format_count(facts.allocation_count), format_bytes(facts.allocated_bytes)
-    lines: list[Line | None] = [Line(tr("Allocated"), tr("{count} blocks, {total}", count=count, total=total))]
+    lines: list[Line | None] = [Line(tr("Allocated"), tr("blocks: {count}, {total}", count=count, total=total))]
     for row in facts.allocations:
         target: Selection = AllocationSelection(rank, row)
         text = format_bytes(int(blocks.size_bytes[row]))

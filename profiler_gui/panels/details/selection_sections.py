@@ -23,6 +23,7 @@ from profiler_gui.session.selection import (
     AllocationSelection,
     CandidateSelection,
     CollectiveSelection,
+    EventSelection,
     IdleSelection,
     OperatorSelection,
     RangeSelection,
@@ -30,6 +31,7 @@ from profiler_gui.session.selection import (
     StepSelection,
     TrackSelection,
 )
+from profiler_gui.toolkit.time_axis import time_text
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
@@ -195,7 +197,7 @@ def _operator(document: Document, selection: OperatorSelection) -> tuple[Section
         section(
             f"{item.type} · {item.core_type}" if item.core_type else item.type,
             (
-                text_line(tr("Kernel"), item.name),
+                text_line(tr("Kernel"), item.name if item.name != item.type else ""),
                 Line(tr("Tasks"), format_count(item.count)),
                 duration_line(tr("Total"), item.total_ns),
                 Line(tr("Share of computing"), format_ratio(item.share_ratio)),
@@ -218,7 +220,15 @@ def _longest(trace: Trace, selection: OperatorSelection) -> list[Line | None]:
     types = np.where(types >= 0, types, trace.events.name)
     found = np.flatnonzero((types == wanted) & (activities(trace) == Activity.COMPUTING))
     longest = found[np.argsort(-trace.events.duration_ns[found], kind="stable")][:MAX_LINKS]
-    return [event_link(trace, selection.rank, event) for event in longest.tolist()]
+    starts_ns, durations_ns = trace.events.start_ns, trace.events.duration_ns
+    return [
+        Line(
+            format_duration_ns(int(durations_ns[event])),
+            tr("from {start}", start=time_text(int(starts_ns[event]))),
+            EventSelection(selection.rank, event),
+        )
+        for event in longest.tolist()
+    ]
 
 
 def _candidate(document: Document, selection: CandidateSelection) -> tuple[Section, ...]:

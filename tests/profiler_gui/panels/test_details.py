@@ -123,7 +123,7 @@ def test_an_operator_lists_the_blocks_it_allocated(world, pane, qtbot, h100):
     trace = world.session.trace
     event = int(trace.memory.allocations.event[0])
     shown = select(world, pane, qtbot, EventSelection(world.session.rank, event))
-    assert "blocks" in shown["Allocated"]
+    assert shown["Allocated"].startswith("blocks: ")
     assert any(isinstance(target, AllocationSelection) for target in targets_of(pane.sections))
 
 

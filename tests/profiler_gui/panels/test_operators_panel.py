@@ -76,3 +76,12 @@ def test_a_rank_without_kernels_says_so(world, pane, qwen3):
     world.session.set_rank(1)
     assert "no computing" in pane._note.text()
     assert pane._table.isHidden()
+
+
+def test_a_viewport_without_a_match_gives_way_to_the_whole_trace(world, pane):
+    world.session.show(drawn("gpu 7 | AAAA..BB |"))
+    world.session.show_range(0, 3000)
+    pane._open(0)
+    assert world.session.viewport.end_ns == 3000
+    pane._open(1)
+    assert world.session.viewport == world.session.limits
