@@ -14,6 +14,7 @@ from engine.cli.convert import convert
 from engine.cli.devices import devices
 from engine.cli.info import info
 from engine.cli.models import models
+from engine.cli.replay import replay
 from engine.core.errors import EngineError, OperationCancelled
 
 
@@ -28,7 +29,7 @@ def build_cli() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_keep_commands_named)
-    for command in (info, analyze, compare, convert, devices, models):
+    for command in (info, analyze, compare, convert, devices, models, replay):
         cli.command()(command)
     return cli
 

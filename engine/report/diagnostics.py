@@ -20,6 +20,11 @@ def job_diagnostics(job: Job, found: Iterable[Diagnostic] = ()) -> tuple[Diagnos
 
 def diagnostics_document(job: Job, found: Iterable[Diagnostic] = ()) -> list[dict[str, Any]]:
     """Returns the ``diagnostics`` value of CLI.md, with the first position of each code as ``position``."""
+    return diagnostic_rows(job_diagnostics(job, found))
+
+
+def diagnostic_rows(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    """Returns diagnostics as data."""
     return [
         {
             "code": item.code,
@@ -28,14 +33,19 @@ def diagnostics_document(job: Job, found: Iterable[Diagnostic] = ()) -> list[dic
             "message": item.message,
             "position": str(item.position),
         }
-        for item in job_diagnostics(job, found)
+        for item in diagnostics
     ]
 
 
 def diagnostics_lines(job: Job, found: Iterable[Diagnostic] = ()) -> list[str]:
+    """Returns one line per diagnostic of the job for people."""
+    return diagnostic_lines(job_diagnostics(job, found))
+
+
+def diagnostic_lines(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """Returns one line per diagnostic for people."""
     return [
         f"{item.severity.value.replace('_', ' ')}: {item.code} × {format_count(item.count)}: {item.message}"
         + (f" (first: {item.position})" if str(item.position) else "")
-        for item in job_diagnostics(job, found)
+        for item in diagnostics
     ]

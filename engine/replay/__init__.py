@@ -1,0 +1,1 @@
+"""A recorded run on the simulated runtime: memory logs and allocator snapshots."""

@@ -1,0 +1,1 @@
+"""Device allocators, each a policy behind one small interface, address-exact."""

@@ -1,0 +1,63 @@
+import json
+import pickle
+
+import pytest
+
+from engine.cli.app import build_cli, run
+
+
+@pytest.fixture
+def cannscope(capsys):
+    def call(*arguments):
+        code = run(build_cli(), [str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def snapshot(tmp_path):
+    segment = {"address": 1 << 30, "total_size": 20 << 20, "stream": 0, "segment_type": "large", "blocks": []}
+    segment["blocks"] = [
+        {"size": (4 << 20) + 512, "requested_size": 4 << 20, "state": "active_allocated"},
+        {"size": (16 << 20) - 512, "requested_size": 0, "state": "inactive"},
+    ]
+    events = [
+        {"action": "segment_alloc", "addr": 1 << 30, "size": 20 << 20, "stream": 0},
+        {"action": "alloc", "addr": 1 << 30, "size": 4 << 20, "stream": 0},
+    ]
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps({"segments": [segment], "device_traces": [events]}))
+    return path
+
+
+def test_replay_is_one_document_with_the_keys_of_the_contract(cannscope, snapshot):
+    code, out, err = cannscope("replay", snapshot, "--json")
+    document = json.loads(out)
+    assert (code, err, document["schema"]) == (0, "", "cannscope.replay/1")
+    assert (document["allocator"], document["policy"]["pad_bytes"]) == ("caching", 32)
+    assert document["recorded"] == document["replayed"]
+    assert document["reserved_error_ratio"] == 0.0
+    assert (document["addresses_total"], document["addresses_matched"]) == (1, 1)
+    assert (document["driver_events_total"], document["driver_events_matched"]) == (1, 1)
+    assert (document["releases_total"], document["releases_matched"]) == (0, 0)
+    assert document["snapshot"]["reserved_end"] == 20 << 20
+
+
+def test_text_says_what_matched_and_where_it_parts(cannscope, snapshot):
+    code, out, _ = cannscope("replay", snapshot)
+    assert code == 0
+    assert "Every address is the recorded one." in out
+    code, out, _ = cannscope("replay", snapshot, "--allocator", "expandable")
+    assert code == 0
+    assert "need not be equal" in out
+
+
+def test_an_unknown_allocator_and_a_hostile_file_end_in_one_line(cannscope, snapshot, tmp_path):
+    code, out, err = cannscope("replay", snapshot, "--allocator", "magic")
+    assert (code, out) == (2, "")
+    assert "caching, caching-cuda, expandable" in err
+    (tmp_path / "x.pickle").write_bytes(b"cos\nsystem\n(S'id'\ntR.")
+    code, out, err = cannscope("replay", tmp_path / "x.pickle", "--json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
