@@ -178,7 +178,7 @@ def _choice(name: str) -> QComboBox:
     choice.setAccessibleName(name)
     choice.setToolTip(name)
     choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    choice.setMinimumContentsLength(14)
+    choice.setMinimumContentsLength(10)
     choice.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
     choice.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     return choice

@@ -25,6 +25,9 @@ from profiler_gui.session.calls import LatestCall
 from profiler_gui.session.selection import EventSelection, Selection
 from profiler_gui.toolkit.translations import tr
 
+MIN_WIDTH_CHARS = 24
+"""Narrower, values would be broken into letters."""
+
 
 class DetailsPanel(QWidget):
     """Everything known of the selection, as text that can be copied, with links that select.
@@ -41,6 +44,7 @@ class DetailsPanel(QWidget):
         self._text = QTextBrowser()
         self._text.setAccessibleName(tr("Details"))
         self._text.setOpenLinks(False)
+        self._text.setMinimumWidth(self.fontMetrics().averageCharWidth() * MIN_WIDTH_CHARS)
         self._text.setFrameShape(QTextBrowser.Shape.NoFrame)
         self._text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextBrowserInteraction | Qt.TextInteractionFlag.TextSelectableByKeyboard

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QMenu, QToolButton, QWidget
 
 from profiler_gui.panels.memory.plot import colour_of, style_of
 from profiler_gui.panels.memory.series import MemorySeries
+from profiler_gui.toolkit.flow_box import FlowBox
 from profiler_gui.toolkit.theme import Theme
 from profiler_gui.toolkit.translations import tr
 
 SWATCH = QSize(26, 12)
+SPACING_PX = 14
 
 
-class LineChoice(QWidget):
+class LineChoice(FlowBox):
     """A check box per line of the analysed allocator; lines of other components in a menu.
 
     Signals:
@@ -24,7 +26,7 @@ class LineChoice(QWidget):
     changed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(SPACING_PX, parent)
         self._theme = theme
         self._series: tuple[MemorySeries, ...] = ()
         self._boxes: dict[str, QCheckBox] = {}
@@ -34,11 +36,7 @@ class LineChoice(QWidget):
         self._others.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._menu = QMenu(self._others)
         self._others.setMenu(self._menu)
-        self._layout = QHBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(14)
-        self._layout.addWidget(self._others)
-        self._layout.addStretch(1)
+        self.insert(0, self._others)
         theme.changed.connect(self._recolour)
 
     @property
@@ -52,8 +50,7 @@ class LineChoice(QWidget):
         hidden = {series_id for series_id, box in self._boxes.items() if not box.isChecked()}
         added = {action.data() for action in self._menu.actions() if action.isChecked()}
         for box in self._boxes.values():
-            self._layout.removeWidget(box)
-            box.deleteLater()
+            self.remove(box)
         self._boxes = {}
         self._menu.clear()
         self._series = series
@@ -79,7 +76,7 @@ class LineChoice(QWidget):
         box.setIconSize(SWATCH)
         box.setChecked(is_checked)
         box.toggled.connect(lambda _: self.changed.emit())
-        self._layout.insertWidget(len(self._boxes), box)
+        self.insert(len(self._boxes), box)
         self._boxes[item.id] = box
 
     def _add_action(self, item: MemorySeries, *, is_checked: bool) -> None:

@@ -148,7 +148,7 @@ class MemoryPage(QStackedWidget):
         second.addWidget(self._growth, 1)
         key = QHBoxLayout()
         key.addWidget(self._choice, 1)
-        key.addWidget(self._follows)
+        key.addWidget(self._follows, 0, Qt.AlignmentFlag.AlignTop)
         drawing = QWidget()
         upper = QVBoxLayout(drawing)
         upper.setContentsMargins(0, 0, 0, 0)

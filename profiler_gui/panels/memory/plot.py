@@ -117,7 +117,7 @@ class MemoryPlot(pg.PlotWidget):
         self.setFrameShape(self.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(tr("Memory over time"))
-        self.setMinimumHeight(self.fontMetrics().height() * 8)
+        self.setMinimumHeight(self.fontMetrics().height() * 7)
         self.marks = PlotMarks(self)
         self.scene().sigMouseMoved.connect(self._hover)
         session.viewport_changed.connect(self._on_viewport)
