@@ -15,7 +15,7 @@ BREAKS = {
     "Floors of the window": ("profiler_gui/session/__init__.py", "import profiler_gui.window"),
     "The engine runs without Qt": ("engine/core/units.py", "import PySide6"),
     "Panels do not import each other": ("profiler_gui/panels/memory.py", "import profiler_gui.panels.overview"),
-    "Readers do not import each other": ("engine/formats/kineto.py", "import engine.formats.chrome"),
+    "Readers do not import each other": ("engine/formats/kineto/reader.py", "import engine.formats.chrome.reader"),
 }
 
 

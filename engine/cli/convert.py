@@ -10,7 +10,7 @@ from engine.cli.console import JsonFlag, Output, QuietFlag, VerboseFlag
 from engine.cli.opening import open_capture
 from engine.core.errors import ExportError
 from engine.core.progress import part_of
-from engine.formats.chrome_writer import write_chrome
+from engine.formats.chrome.writer import write_chrome
 
 
 class Target(StrEnum):

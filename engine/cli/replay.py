@@ -7,10 +7,10 @@ import typer
 
 from engine.cli.console import JsonFlag, Output, QuietFlag, VerboseFlag
 from engine.core.errors import EngineError
-from engine.formats.allocator_snapshot import read_snapshot
+from engine.formats.snapshots.allocator_snapshot import read_snapshot
 from engine.replay.snapshot_replay import replay_snapshot
 from engine.report.replay import snapshot_document, snapshot_text
-from engine.runtime.allocators.catalogue import CACHING_POLICIES, CachingPolicy, caching_policy
+from engine.runtime.allocators.catalogue import ALLOCATOR_POLICIES, AllocatorPolicy, allocator_policy
 
 ReplayPath = Annotated[Path, typer.Argument(help="Allocator snapshot.")]
 AllocatorOption = Annotated[
@@ -42,12 +42,12 @@ def replay(
         output.stdout.print(snapshot_text(path, result))
 
 
-def _policy(name: str | None) -> CachingPolicy | None:
+def _policy(name: str | None) -> AllocatorPolicy | None:
     if name is None:
         return None
     try:
-        return caching_policy(name)
+        return allocator_policy(name)
     except KeyError:
-        known = ", ".join(policy.id for policy in CACHING_POLICIES)
+        known = ", ".join(policy.id for policy in ALLOCATOR_POLICIES)
         message = f"--allocator {name}: no such policy; choose one of {known}"
         raise EngineError(message) from None

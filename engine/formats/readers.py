@@ -1,9 +1,9 @@
 """The built-in formats, in the order they are asked, and those of plug-ins."""
 
 from engine.core.registry import Registry
-from engine.formats.ascend_text import AscendTextReader
-from engine.formats.chrome import ChromeReader
-from engine.formats.kineto import KinetoReader
+from engine.formats.ascend.reader import AscendTextReader
+from engine.formats.chrome.reader import ChromeReader
+from engine.formats.kineto.reader import KinetoReader
 from engine.formats.reader import Reader
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.formats.allocator_snapshot import AllocatorSnapshot, BlockState, SnapshotAction
+from engine.formats.snapshots.allocator_snapshot import AllocatorSnapshot, BlockState, SnapshotAction
 from engine.runtime.allocators.caching import CACHING, CACHING_CUDA, EXPANDABLE, EXPANDABLE_CUDA
 from engine.runtime.allocators.caching_rules import CachingSettings, rounded_size, rules_of
-from engine.runtime.allocators.catalogue import CachingPolicy
+from engine.runtime.allocators.catalogue import AllocatorPolicy
 
 
-def snapshot_policy(snapshot: AllocatorSnapshot, device: int) -> CachingPolicy:
+def snapshot_policy(snapshot: AllocatorSnapshot, device: int) -> AllocatorPolicy:
     """Returns the policy a snapshot was written under.
 
     CUDA writes its settings into the file, torch_npu writes none. Without settings the blocks decide: torch_npu pads
@@ -21,10 +21,10 @@ def snapshot_policy(snapshot: AllocatorSnapshot, device: int) -> CachingPolicy:
     if expandable:
         base = EXPANDABLE if padded else EXPANDABLE_CUDA
         title = "torch_npu with expandable segments" if padded else "PyTorch CUDA with expandable segments"
-        return CachingPolicy("expandable", title, _configured(base, snapshot.settings))
+        return AllocatorPolicy("expandable", title, _configured(base, snapshot.settings))
     if padded:
-        return CachingPolicy("caching", "torch_npu's caching allocator", CACHING)
-    return CachingPolicy(
+        return AllocatorPolicy("caching", "torch_npu's caching allocator", CACHING)
+    return AllocatorPolicy(
         "caching-cuda", "PyTorch's CUDA caching allocator", _configured(CACHING_CUDA, snapshot.settings)
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
-from engine.formats.allocator_snapshot import AllocatorSnapshot, SnapshotLog
+from engine.formats.snapshots.allocator_snapshot import AllocatorSnapshot, SnapshotLog
 from engine.replay.snapshot_layout import TiledSegment, tiled_segments
 from engine.replay.snapshot_policy import snapshot_policy
 from engine.replay.snapshot_requests import RecordedRequests, recorded_requests, seeding_requests
@@ -16,7 +16,7 @@ from engine.replay.snapshot_start import StartState, start_state
 from engine.replay.snapshot_statistics import SnapshotStatistics, snapshot_statistics
 from engine.runtime.allocators.caching import CachingAllocator
 from engine.runtime.allocators.caching_rules import rounded_size, rules_of
-from engine.runtime.allocators.catalogue import CachingPolicy
+from engine.runtime.allocators.catalogue import AllocatorPolicy
 from engine.runtime.allocators.interface import AllocatorRun, DriverAction, RequestKind
 from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
 
@@ -64,8 +64,8 @@ class SnapshotReplay:
         diagnostics: What could not be used.
     """
 
-    policy: CachingPolicy
-    recorded_policy: CachingPolicy
+    policy: AllocatorPolicy
+    recorded_policy: AllocatorPolicy
     device: int
     recorded_peak_allocated_bytes: int
     recorded_peak_reserved_bytes: int
@@ -84,7 +84,7 @@ class SnapshotReplay:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def replay_snapshot(snapshot: AllocatorSnapshot, policy: CachingPolicy | None = None) -> SnapshotReplay:
+def replay_snapshot(snapshot: AllocatorSnapshot, policy: AllocatorPolicy | None = None) -> SnapshotReplay:
     """Returns the replay of the longest log under ``policy``, by default the one the snapshot was written under.
 
     The log is undone to its start first, so the simulated allocator begins with the recorded segments and blocks; a
@@ -158,7 +158,7 @@ def _dense_streams(snapshot: AllocatorSnapshot, device: int, log: SnapshotLog) -
     return {pointer: number for number, pointer in enumerate(sorted(pointers))}
 
 
-def _recorded_peak_allocated(policy: CachingPolicy, recorded: RecordedRequests, start_bytes: int) -> int:
+def _recorded_peak_allocated(policy: AllocatorPolicy, recorded: RecordedRequests, start_bytes: int) -> int:
     """Returns the peak of the sum of blocks, every request rounded as the policy rounds it."""
     requests = recorded.requests
     sizes = np.unique(requests.size_bytes)
@@ -169,7 +169,7 @@ def _recorded_peak_allocated(policy: CachingPolicy, recorded: RecordedRequests, 
     return int((start_bytes + np.cumsum(sign[requests.kind] * rounded)).max(initial=start_bytes))
 
 
-def rounded_sizes(policy: CachingPolicy, sizes: Int64Array) -> Int64Array:
+def rounded_sizes(policy: AllocatorPolicy, sizes: Int64Array) -> Int64Array:
     """Returns the block sizes a policy gives to requests, int64, shape (n,)."""
     rules = rules_of(policy.settings)
     return np.array([rounded_size(rules, size) for size in sizes.tolist()], dtype=np.int64)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.core.arrays import Int64Array
-from engine.formats.allocator_snapshot import SnapshotAction, SnapshotLog
+from engine.formats.snapshots.allocator_snapshot import SnapshotAction, SnapshotLog
 from engine.replay.snapshot_start import StartState
 from engine.runtime.allocators.interface import RequestKind, RequestLog
 

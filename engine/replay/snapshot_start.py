@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.formats.allocator_snapshot import (
+from engine.formats.snapshots.allocator_snapshot import (
     AllocatorSnapshot,
     BlockState,
     SnapshotAction,

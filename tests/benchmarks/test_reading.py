@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.formats.chrome import ChromeReader
-from engine.formats.kineto import KinetoReader
+from engine.formats.chrome.reader import ChromeReader
+from engine.formats.events.trace_events import read_events
+from engine.formats.kineto.reader import KinetoReader
 from engine.formats.reader import Capture, ReadContext
-from engine.formats.trace_events import read_events
 from engine.trace.diagnostics import DiagnosticLog
 from engine.trace.strings import StringInterner
 from tests.benchmarks.generator import write_ascend_trace, write_kineto_trace

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.formats.ascend_text import AscendTextReader
+from engine.formats.ascend.reader import AscendTextReader
 from engine.formats.reader import ReadContext
 from engine.trace import Diagnostic, Trace
 

@@ -10,7 +10,7 @@ from engine.analyses.memory.memory_blocks import BEFORE_CAPTURE, UNNAMED_OPERATO
 from engine.analyses.steps import Step
 from engine.core.registry import Registry
 from engine.core.units import MIB
-from engine.formats.ascend_text import AscendTextReader
+from engine.formats.ascend.reader import AscendTextReader
 from engine.formats.opening import open_job
 from engine.trace.strings import StringTable
 from engine.trace.tables import AllocationTable, MemoryCurve, MemoryLog

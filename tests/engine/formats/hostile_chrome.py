@@ -3,10 +3,10 @@
 import gzip
 from pathlib import Path
 
-from engine.formats.chrome import ChromeReader
-from engine.formats.kineto import KinetoReader
+from engine.formats.chrome.reader import ChromeReader
+from engine.formats.events.trace_events import read_events
+from engine.formats.kineto.reader import KinetoReader
 from engine.formats.reader import Capture, ReadContext
-from engine.formats.trace_events import read_events
 from engine.trace.diagnostics import DiagnosticLog
 from engine.trace.strings import StringInterner
 

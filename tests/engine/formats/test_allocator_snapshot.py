@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.core.errors import TraceReadError
-from engine.formats.allocator_snapshot import BlockState, SnapshotAction, looks_like_snapshot, read_snapshot
-from engine.formats.pickle_check import check_pickle
+from engine.formats.snapshots.allocator_snapshot import BlockState, SnapshotAction, looks_like_snapshot, read_snapshot
+from engine.formats.snapshots.pickle_check import check_pickle
 
 
 def snapshot(**changes):

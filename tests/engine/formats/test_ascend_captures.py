@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from engine.core.errors import UnsupportedTraceVersionError
-from engine.formats.ascend_text import AscendTextReader
+from engine.formats.ascend.reader import AscendTextReader
 from engine.formats.opening import open_job
 from engine.formats.reader import ReadContext
 from engine.formats.readers import built_in_readers

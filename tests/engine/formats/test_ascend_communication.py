@@ -1,6 +1,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from engine.trace import Trace, TrackKind
 from tests.support.ascend_capture import EPOCH_US, KERNEL_TITLES, found, kernel_row, layer, read_files, slice_event, us
 
@@ -178,3 +180,17 @@ def test_the_matrix_is_kept_as_a_table(tmp_path: Path) -> None:
     assert len(table) == 1
     assert table.numbers["Transit Size(MB)"].tolist() == [8.388608]
     assert table.columns[:6] == ("Step", "Kind", "Operator", "Group", "Source", "Destination")
+
+
+@pytest.mark.parametrize("number", [1e300, -1e300, "1" * 400, "Infinity", 10**30])
+def test_numbers_beyond_int64_count_as_absent(tmp_path, number):
+    times = {"Start Timestamp(us)": EPOCH_US + 0.5, "Elapse Time(ms)": number, "Wait Time(ms)": number}
+    bandwidth = {"SDMA": {"Transit Size(MB)": number, "Transit Time(ms)": number}}
+    operator = {"Communication Time Info": times, "Communication Bandwidth Info": bandwidth}
+    good = {"Communication Time Info": {"Start Timestamp(us)": EPOCH_US + 9, "Elapse Time(ms)": 1}}
+    steps = {"step99999999999999": {"collective": {"odd@7": operator, "good@7": good}}}
+    trace = read_files(tmp_path, {"communication.json": steps})
+    assert [trace.name(event) for event in range(len(trace.events))] == ["good"]
+    assert trace.collectives.vendor_wait_ns.tolist() == [-1, -1]
+    assert len(trace.links) == 0
+    assert found(trace, "collective-not-on-timeline").count == 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.errors import TraceReadError
-from engine.formats.ascend_text import AscendTextReader
+from engine.formats.ascend.reader import AscendTextReader
 from engine.formats.reader import ReadContext
 from tests.support.ascend_capture import (
     EPOCH_US,

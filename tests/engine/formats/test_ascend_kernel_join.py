@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.formats.ascend_kernel_join import match_kernels
-from engine.formats.ascend_kernels import KernelRows
+from engine.formats.ascend.kernel_join import match_kernels
+from engine.formats.ascend.kernels import KernelRows
 from engine.trace.tables import KernelTable, empty_columns
 
 

@@ -156,3 +156,9 @@ def test_a_negative_duration_is_counted_and_taken_as_zero(tmp_path: Path) -> Non
 
 def test_unicode_kernel_names_are_kept(tmp_path: Path) -> None:
     assert read(tmp_path, KERNEL_TITLES, kernel_row("自定义算子", us(0))).name(0) == "自定义算子"
+
+
+def test_a_duration_longer_than_any_trace_is_counted_and_taken_as_zero(tmp_path):
+    trace = read(tmp_path, KERNEL_TITLES, kernel_row("a", us(0), duration="2000000000000000"))
+    assert trace.events.duration_ns.tolist() == [0]
+    assert found(trace, "unusable-duration").count == 1

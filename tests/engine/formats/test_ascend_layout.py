@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from engine.core.errors import UnsupportedTraceVersionError
-from engine.formats.ascend_text import AscendTextReader
+from engine.formats.ascend.reader import AscendTextReader
 from engine.formats.reader import Capture, ReadContext
 from tests.support.ascend_capture import (
     KERNEL_TITLES,

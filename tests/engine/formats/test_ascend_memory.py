@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.formats.grouped_search import group_bounds, last_not_after
+from engine.formats.events.grouped_search import group_bounds, last_not_after
 from engine.trace import Trace
 from tests.support.ascend_capture import found, layer, read_files, slice_event, us
 
@@ -132,3 +132,12 @@ def test_a_grouped_search_is_a_search_in_each_group(
     for index, (group, value) in enumerate(queries):
         matching = [place for place, entry in enumerate(entries) if entry[0] == group and entry[1] <= value]
         assert found_at[index] == (matching[-1] if matching else low[index] - 1)
+
+
+def test_a_device_number_no_machine_has_is_none(tmp_path):
+    rows = "".join(f"PTA,{us(1)},1,2,{device}\n" for device in ("NPU:99999999999999999999", "NPU:3"))
+    trace = read_files(
+        tmp_path,
+        {"memory_record.csv": f"Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Device Type\n{rows}"},
+    )
+    assert [curve.device for curve in trace.memory.curves] == [-1, 3]

@@ -6,7 +6,7 @@ import pytest
 from engine.core.errors import OperationCancelled
 from engine.core.progress import CancelToken
 from engine.core.registry import Registry
-from engine.formats.ascend_text import AscendTextReader
+from engine.formats.ascend.reader import AscendTextReader
 from engine.formats.cache import TraceCache
 from engine.formats.opening import open_job
 from engine.formats.reader import ReadContext, Reader

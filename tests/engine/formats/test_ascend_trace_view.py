@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from engine.core.errors import TraceReadError
-from engine.formats.ascend_text import AscendTextReader
+from engine.formats.ascend.reader import AscendTextReader
 from engine.trace import Severity, Trace, TrackKind
 from engine.trace.tables import INSTANT
 from tests.support.ascend_capture import (

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from engine.core.errors import EmptyTraceError
-from engine.formats.chrome import ChromeReader
+from engine.formats.chrome.reader import ChromeReader
 from engine.trace import TrackKind
 from engine.trace.tables import INSTANT, UNFINISHED
 from tests.engine.formats.hostile_chrome import array, codes, event, read_chrome, slices, write
@@ -313,3 +313,11 @@ def test_execution_traces_and_memory_timelines_are_no_traces(captures):
     for path in [*captures.glob("pytorch/gpt-cpu/**/*_et.json.gz"), *captures.glob("pytorch/**/*memory_timeline*")]:
         assert reader.find(path) == ()
     assert reader.find(captures / "ascend" / "fusion_result.json") == ()
+
+
+def test_counters_that_are_not_finite_are_counted(tmp_path):
+    samples = ("1.5", "NaN", "Infinity", "1e999", "1" * 400)
+    rows = [event("c", str(t), dur=None, ph="C", args='{"value":' + value + "}") for t, value in enumerate(samples)]
+    trace = read_chrome(write(tmp_path, array(event(), *rows)))
+    assert [series.value.tolist() for series in trace.counters] == [[1.5]]
+    assert codes(trace) == {"unusable-counter": 4}

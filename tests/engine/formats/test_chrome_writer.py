@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.core.errors import ExportError, OperationCancelled
 from engine.core.progress import CancelToken
-from engine.formats.chrome_writer import write_chrome
+from engine.formats.chrome.writer import write_chrome
 from engine.trace import Origin, Source, TraceBuilder, TraceMetadata, Track, TrackKind
 from engine.trace.tables import INSTANT, CounterSeries
 from tests.engine.formats.hostile_chrome import codes, read_chrome, read_kineto

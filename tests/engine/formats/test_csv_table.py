@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from engine.core.errors import OperationCancelled, TraceSyntaxError
 from engine.core.progress import CancelToken
-from engine.formats import csv_scanner
-from engine.formats.csv_rows import read_row, row_offsets
-from engine.formats.csv_table import CellKind, Column, TableColumns, number_titles, read_columns
 from engine.formats.reader import ReadContext
+from engine.formats.tables import csv_scanner
+from engine.formats.tables.csv_rows import read_row, row_offsets
+from engine.formats.tables.csv_table import CellKind, Column, TableColumns, number_titles, read_columns
 from engine.trace import DiagnosticLog, StringInterner
 
 TEXT = Column("text", CellKind.TEXT, {"a": 1})

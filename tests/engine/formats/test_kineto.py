@@ -3,7 +3,7 @@ import json
 import pytest
 
 from engine.core.errors import EmptyTraceError
-from engine.formats.kineto import KinetoReader
+from engine.formats.kineto.reader import KinetoReader
 from engine.trace import TrackKind
 from engine.trace.tables import UNFINISHED
 from tests.engine.formats.hostile_chrome import codes, event, kineto, read_kineto, slices, write, write_gzip

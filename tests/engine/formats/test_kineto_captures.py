@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from engine.formats.chrome import ChromeReader
-from engine.formats.kineto import KinetoReader
+from engine.formats.chrome.reader import ChromeReader
+from engine.formats.kineto.reader import KinetoReader
 from engine.trace import TrackKind
 from engine.trace.tables import INSTANT
 from tests.engine.formats.hostile_chrome import codes, read_kineto

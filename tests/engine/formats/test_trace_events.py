@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from engine.core.errors import OperationCancelled, TraceReadError, TraceSyntaxError
 from engine.core.progress import CancelToken
-from engine.formats import event_columns
-from engine.formats.json_scanning import ODD_NUMBER, parse_us, skip_value
+from engine.formats.events import event_columns
+from engine.formats.events.json_scanning import ODD_NUMBER, parse_us, skip_value
+from engine.formats.events.trace_events import ABSENT_TIME_NS, EventDecoder, decode_event, read_events
 from engine.formats.reader import ReadContext
-from engine.formats.trace_events import ABSENT_TIME_NS, EventDecoder, decode_event, read_events
 from engine.trace.diagnostics import DiagnosticLog
 from engine.trace.strings import StringInterner
 from tests.engine.formats.hostile_chrome import array, event, raw_events, write, write_gzip
@@ -239,7 +239,7 @@ def test_gzip_members_one_after_another_are_one_file(tmp_path):
 
 
 def test_a_gzip_bomb_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.formats.trace_input.FREE_EXPANSION_BYTES", 1 << 16)
+    monkeypatch.setattr("engine.formats.events.trace_input.FREE_EXPANSION_BYTES", 1 << 16)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b"[" + b" " * (8 << 20)))
     with pytest.raises(TraceReadError, match="expands to more than"):
@@ -356,3 +356,16 @@ def test_every_event_of_the_ascend_captures_equals_json_load(captures):
         ]
         assert [raw.flow_ids.text(flow) for flow in raw.flow.tolist()] == [str(item.get("id", "")) for item in expected]
         assert log.diagnostics() == ()
+
+
+def test_times_and_durations_no_trace_can_have_are_counted_and_never_overflow(tmp_path):
+    file = raw_events(
+        tmp_path,
+        array(
+            event(ts="9223372036854775.807"), event(ts="-9223372036854775"), event(ts="1e400"), event(ts="1" * 400),
+            event(dur="8000000000000000"), event(dur="1" + "0" * 60),
+        ),
+    )  # fmt: skip
+    assert file.raw.start_ns.tolist() == [ABSENT_TIME_NS] * 4 + [1000] * 2
+    assert file.raw.duration_ns.tolist() == [2000] * 4 + [0, 0]
+    assert file.counts == {"unusable-timestamp": 4, "unusable-duration": 2}

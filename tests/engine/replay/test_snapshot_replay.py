@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from engine.core.errors import MissingDataError
-from engine.formats.allocator_snapshot import read_snapshot
+from engine.formats.snapshots.allocator_snapshot import read_snapshot
 from engine.replay.snapshot_replay import replay_snapshot
 from engine.report.replay import snapshot_document
-from engine.runtime.allocators.catalogue import CACHING_POLICIES
+from engine.runtime.allocators.catalogue import ALLOCATOR_POLICIES
 
 EXACT = {
     "snapshot_1768383987920985470.pkl": ("caching", 3216, 52, 0),
@@ -75,7 +75,7 @@ def test_statistics_are_those_of_the_reference(captures, expected):
                 assert found == pytest.approx(float(value), abs=0), column
 
 
-@pytest.mark.parametrize("policy", CACHING_POLICIES, ids=lambda policy: policy.id)
+@pytest.mark.parametrize("policy", ALLOCATOR_POLICIES, ids=lambda policy: policy.id)
 def test_any_policy_can_be_tried_on_any_snapshot(captures, policy):
     found = replay_snapshot(read_snapshot(captures / "snapshots" / "snapshot_with_empty_cache.pkl"), policy)
     assert found.policy is policy

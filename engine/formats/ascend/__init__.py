@@ -1,0 +1,1 @@
+"""Captures of Ascend profilers as text: directories of csv and JSON files."""

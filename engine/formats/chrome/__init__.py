@@ -1,0 +1,1 @@
+"""Any Chrome trace: reading and writing."""

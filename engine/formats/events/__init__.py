@@ -1,0 +1,1 @@
+"""What every reader of Chrome trace events shares: scanning JSON to columns, flows, labels, arguments."""

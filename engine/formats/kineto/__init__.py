@@ -1,0 +1,1 @@
+"""PyTorch Kineto traces, 2021 schema to today."""

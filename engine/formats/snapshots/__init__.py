@@ -1,0 +1,1 @@
+"""Snapshots of PyTorch's and torch_npu's caching allocators."""

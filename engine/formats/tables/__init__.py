@@ -1,0 +1,1 @@
+"""Exact and fast reading of csv tables."""

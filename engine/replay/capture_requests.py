@@ -1,0 +1,234 @@
+"""A capture's memory log as requests: the blocks it lists, and what its curve says of blocks it does not list."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.analyses.memory import main_curve
+from engine.analyses.memory.memory_blocks import blocks_of
+from engine.core.arrays import Int64Array
+from engine.core.errors import MissingDataError
+from engine.runtime.allocators.interface import RequestKind, RequestLog
+from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
+from engine.trace.strings import ABSENT
+from engine.trace.tables import MemoryCurve
+from engine.trace.trace import Trace
+
+_FREE_FIRST, _ALLOCATE, _FREE_NEWBORN = 0, 1, 2
+"""Order of events of one ns: old blocks are freed, blocks are allocated, blocks of no lifetime are freed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaptureRequests:
+    """What to replay.
+
+    Attributes:
+        seed: Allocations of the blocks alive before the first row.
+        requests: Everything after that.
+        seed_bytes: Sum of the seed.
+        peak_row: Index in ``requests`` of the allocation that reaches the highest sum of listed blocks; −1 for none.
+        recorded_peak_allocated_bytes: Of the curve; None where no totals are recorded.
+        recorded_peak_reserved_bytes: Of the curve; None where no totals are recorded.
+        stream_count: Streams.
+        diagnostics: What had to be assumed.
+    """
+
+    seed: RequestLog
+    requests: RequestLog
+    seed_bytes: int
+    peak_row: int
+    recorded_peak_allocated_bytes: int | None
+    recorded_peak_reserved_bytes: int | None
+    stream_count: int
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Blocks:
+    """Blocks of the replayed allocator. int64, shape (n,); times are ABSENT where not recorded."""
+
+    size_bytes: Int64Array
+    allocated_ns: Int64Array
+    let_go_ns: Int64Array
+    free_ns: Int64Array
+    stream: Int64Array
+
+
+def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> CaptureRequests:
+    """Returns the log of the framework's allocator on the device it used most.
+
+    The table lists blocks with their rounded sizes, so what was requested is taken to be the size without the
+    allocator's padding: it is rounded to the same size again. Blocks that are freed according to the curve and not
+    listed were alive before the first row, with the rest of what was allocated then; how that rest was divided is
+    unknown.
+
+    Args:
+        trace: A capture.
+        pad_bytes: Padding of the allocator that recorded it.
+        seed_parts: Blocks the rest alive before the first row is divided into.
+
+    Raises:
+        MissingDataError: The capture lists no blocks of the framework's allocator.
+    """
+    curve = main_curve(trace)
+    device = curve.device if curve is not None else int(trace.memory.allocations.device.max(initial=0))
+    rows = blocks_of(trace, curve.component if curve is not None else "PTA", device)
+    if len(rows) == 0:
+        raise MissingDataError("list of allocated blocks", "record with profile_memory=True")
+    log = DiagnosticLog()
+    listed, stream_count = _listed(trace, rows)
+    unlisted, first_bytes = _unlisted(listed, curve, log)
+    older = listed.size_bytes[listed.allocated_ns == ABSENT].sum() + unlisted.size_bytes[
+        unlisted.allocated_ns == ABSENT
+    ].sum()
+    rest = first_bytes - int(older)
+    log.add(
+        "seed-layout-unknown",
+        Severity.NOTICE,
+        "memory was allocated before the first row; where its blocks lay is not recorded",
+        count=int(rest > 0),
+    )
+    blocks = _joined(_parts(max(rest, 0), seed_parts), unlisted, listed)
+    requested = np.maximum(blocks.size_bytes - pad_bytes, 1)
+    requests = _in_time_order(blocks, requested)
+    seeded = np.flatnonzero(blocks.allocated_ns == ABSENT)
+    zeros = np.zeros(len(seeded), dtype=np.int64)
+    kinds = np.full(len(seeded), RequestKind.ALLOCATE, dtype=np.int64)
+    return CaptureRequests(
+        seed=RequestLog(kinds, seeded, requested[seeded], blocks.stream[seeded], zeros),
+        requests=requests,
+        seed_bytes=int(blocks.size_bytes[seeded].sum()),
+        peak_row=_peak_row(requests, blocks.size_bytes),
+        recorded_peak_allocated_bytes=_peak(curve.allocated_bytes) if curve is not None else None,
+        recorded_peak_reserved_bytes=_peak(curve.reserved_bytes) if curve is not None else None,
+        stream_count=stream_count,
+        diagnostics=log.diagnostics(),
+    )
+
+
+def _listed(trace: Trace, rows: Int64Array) -> tuple[_Blocks, int]:
+    """Returns the listed blocks and the number of streams.
+
+    The framework lets go of a block at ``freed_at``; at ``released_at`` it may be used again. A release a few µs
+    before the free is the ordinary case of one free, written by two threads.
+    """
+    table = trace.memory.allocations
+    freed, released = table.freed_at_ns[rows], table.released_at_ns[rows]
+    free_ns = np.where(released != ABSENT, released, freed)
+    let_go_ns = np.where((freed != ABSENT) & (freed < free_ns), freed, free_ns)
+    streams, number = np.unique(table.stream[rows], return_inverse=True)
+    blocks = _Blocks(
+        size_bytes=table.size_bytes[rows],
+        allocated_ns=table.allocated_at_ns[rows],
+        let_go_ns=let_go_ns,
+        free_ns=free_ns,
+        stream=number.astype(np.int64),
+    )
+    return blocks, len(streams)
+
+
+def _unlisted(listed: _Blocks, curve: MemoryCurve | None, log: DiagnosticLog) -> tuple[_Blocks, int]:
+    """Returns the blocks only the curve knows of, and what was allocated before the first event."""
+    if curve is None or not np.any(curve.allocated_bytes >= 0):
+        return _no_blocks(), 0
+    known = curve.allocated_bytes >= 0
+    time_ns, total = curve.time_ns[known], curve.allocated_bytes[known]
+    moments, last = np.unique(time_ns[::-1], return_index=True)
+    totals = total[::-1][last]
+    change = np.zeros(len(moments), dtype=np.int64)
+    for column, sign in ((listed.allocated_ns, 1), (listed.let_go_ns, -1)):
+        at = np.searchsorted(moments, column)
+        hit = (column != ABSENT) & (at < len(moments)) & (moments[np.minimum(at, len(moments) - 1)] == column)
+        np.add.at(change, at[hit], sign * listed.size_bytes[hit])
+    first_bytes = int(totals[0] - change[0])
+    surplus = np.diff(totals, prepend=first_bytes) - change
+    return _matched_surplus(moments, surplus, log), first_bytes
+
+
+def _matched_surplus(moments: Int64Array, surplus: Int64Array, log: DiagnosticLog) -> _Blocks:
+    """Returns blocks for rises and drops of the curve that no listed block explains.
+
+    A drop frees the latest unlisted block of the same size, else one that was alive before the first row. A loop over
+    unlisted changes, of which there are few.
+    """
+    rows: list[list[int]] = []
+    alive: dict[int, list[int]] = {}
+    older = 0
+    for index in np.flatnonzero(surplus).tolist():
+        size, moment = int(surplus[index]), int(moments[index])
+        if size > 0:
+            alive.setdefault(size, []).append(len(rows))
+            rows.append([size, moment, ABSENT])
+        elif alive.get(-size):
+            rows[alive[-size].pop()][2] = moment
+        else:
+            older += 1
+            rows.append([-size, ABSENT, moment])
+    log.add(
+        "free-of-unlisted-block",
+        Severity.NOTICE,
+        "the curve drops where no listed block is freed: blocks allocated before the first row",
+        count=older,
+    )
+    log.add(
+        "unlisted-allocation",
+        Severity.NOTICE,
+        "the curve rises where no listed block is allocated",
+        count=len(rows) - older,
+    )
+    size_bytes, allocated_ns, free_ns = np.array(rows, dtype=np.int64).reshape(-1, 3).T.copy()
+    return _Blocks(size_bytes, allocated_ns, free_ns, free_ns, np.zeros(len(rows), dtype=np.int64))
+
+
+def _no_blocks() -> _Blocks:
+    empty = np.empty(0, dtype=np.int64)
+    return _Blocks(empty, empty, empty, empty, empty)
+
+
+def _parts(total_bytes: int, count: int) -> _Blocks:
+    """Returns blocks that are never freed and sum up to the total, of equal size but for the last."""
+    if total_bytes == 0:
+        return _no_blocks()
+    part = max(total_bytes // count // 512 * 512, 512)
+    whole = min(count, total_bytes // part)
+    sizes = np.full(max(whole, 1), part, dtype=np.int64)
+    sizes[-1] += total_bytes - int(sizes.sum())
+    absent = np.full(len(sizes), ABSENT, dtype=np.int64)
+    return _Blocks(sizes, absent, absent, absent, np.zeros(len(sizes), dtype=np.int64))
+
+
+def _joined(*parts: _Blocks) -> _Blocks:
+    names = _Blocks.__dataclass_fields__
+    return _Blocks(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def _in_time_order(blocks: _Blocks, requested: Int64Array) -> RequestLog:
+    """Returns allocations, drops and frees by time."""
+    born = np.flatnonzero(blocks.allocated_ns != ABSENT)
+    dropped = np.flatnonzero((blocks.let_go_ns != ABSENT) & (blocks.let_go_ns < blocks.free_ns))
+    freed = np.flatnonzero(blocks.free_ns != ABSENT)
+    block = np.concatenate((born, dropped, freed))
+    time_ns = np.concatenate((blocks.allocated_ns[born], blocks.let_go_ns[dropped], blocks.free_ns[freed]))
+    kind = np.repeat(
+        np.array([RequestKind.ALLOCATE, RequestKind.FREE_REQUESTED, RequestKind.FREE], dtype=np.int64),
+        (len(born), len(dropped), len(freed)),
+    )
+    newborn = time_ns == blocks.allocated_ns[block]
+    rank = np.where(kind == RequestKind.ALLOCATE, _ALLOCATE, np.where(newborn, _FREE_NEWBORN, _FREE_FIRST))
+    order = np.lexsort((kind == RequestKind.FREE, rank, time_ns))
+    kind, block = kind[order], block[order]
+    size = np.where(kind == RequestKind.ALLOCATE, requested[block], 0)
+    return RequestLog(kind, block, size, blocks.stream[block], np.zeros(len(kind), dtype=np.int64))
+
+
+def _peak_row(requests: RequestLog, size_bytes: Int64Array) -> int:
+    sign = np.zeros(len(RequestKind), dtype=np.int64)
+    sign[RequestKind.ALLOCATE], sign[RequestKind.FREE] = 1, -1
+    total = np.cumsum(sign[requests.kind] * size_bytes[requests.block])
+    row = int(np.argmax(total)) if len(total) else -1
+    return row if row >= 0 and requests.kind[row] == RequestKind.ALLOCATE else -1
+
+
+def _peak(column: Int64Array) -> int | None:
+    highest = int(column.max(initial=-1))
+    return highest if highest >= 0 else None
