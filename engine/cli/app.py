@@ -58,4 +58,7 @@ def run(cli: typer.Typer, arguments: Sequence[str]) -> int:
         return EXIT_UNUSABLE_INPUT
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        sys.stderr.write(f"cannscope: {error.filename or 'the input'}: {error.strerror or error}; check the path\n")
+        return EXIT_UNUSABLE_INPUT
     return result if isinstance(result, int) else 0

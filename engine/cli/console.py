@@ -1,5 +1,6 @@
 """What every command shares: its common flags, progress on a terminal, one line per error, exit codes."""
 
+import io
 import json
 import logging
 import sys
@@ -32,6 +33,11 @@ Paths: TypeAlias = Annotated[
 ]
 
 
+def _console(*, width: int | None = None, stderr: bool = False) -> Console:
+    """Returns a console that prints names as they are: brackets and colons in them are no markup and no emoji."""
+    return Console(width=width, stderr=stderr, markup=False, emoji=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """Where a command writes, decided by its common flags."""
@@ -39,15 +45,24 @@ class Output:
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
-    stdout: Console = field(default_factory=lambda: Console(width=None if sys.stdout.isatty() else PIPED_WIDTH))
-    stderr: Console = field(default_factory=lambda: Console(stderr=True))
+    stdout: Console = field(default_factory=lambda: _console(width=None if sys.stdout.isatty() else PIPED_WIDTH))
+    stderr: Console = field(default_factory=lambda: _console(stderr=True))
 
     def __post_init__(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            # Names may hold what the terminal cannot show (lone surrogates, any letter on an ASCII terminal).
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         logging.basicConfig(level=logging.INFO if self.verbose else logging.WARNING, stream=sys.stderr, force=True)
 
     def document(self, document: dict[str, Any]) -> None:
         """Prints a JSON document; NaN and infinity never appear in it."""
-        sys.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
+        try:
+            text.encode(sys.stdout.encoding or "ascii")
+        except UnicodeEncodeError:
+            text = json.dumps(document, allow_nan=False, indent=2)
+        sys.stdout.write(text + "\n")
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

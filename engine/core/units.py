@@ -8,6 +8,9 @@ NS_PER_S = 1_000_000_000
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
+MAX_TIME_NS = 3 << 60
+MAX_DURATION_NS = 1 << 60
+"""What a file may state (to the year 2079, for 36 years): differences and ends of such times never leave int64."""
 MAX_US_DIGITS = 15
 """Times of more digits do not fit int64 ns; epoch µs have 16 (``adjusted()`` 15)."""
 

@@ -1,5 +1,6 @@
 """What a capture is: the ``info`` document and its text."""
 
+import math
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
@@ -30,8 +31,7 @@ def info_document(job: Job) -> dict[str, Any]:
 
 def _rank_document(entry: RankTrace) -> dict[str, Any]:
     trace = entry.trace
-    metadata = asdict(trace.metadata)
-    metadata["parallel_groups"] = [asdict(group) for group in trace.metadata.parallel_groups]
+    metadata = _with_finite_numbers(asdict(trace.metadata))
     return {
         "rank": entry.rank,
         "device": trace.metadata.device,
@@ -55,6 +55,15 @@ def _rank_document(entry: RankTrace) -> dict[str, Any]:
         },
         "tables": {name: len(table) for name, table in trace.tables.items()},
     }
+
+
+def _with_finite_numbers(value: Any) -> Any:
+    """Returns JSON values with None for NaN and infinity: a file's own metadata may hold any number."""
+    if isinstance(value, dict):
+        return {key: _with_finite_numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_finite_numbers(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _formats(job: Job) -> str:

@@ -10,6 +10,11 @@ _BYTES_OF_TYPE = {
 }  # fmt: skip
 
 
+_MAX_ELEMENTS = 1 << 50
+"""No tensor has more; sums of sizes up to here fit int64."""
+_MAX_DIGITS = 18
+
+
 @dataclass(frozen=True, slots=True)
 class Tensors:
     """The tensors on one side of a kernel.
@@ -65,7 +70,7 @@ def parse_tensors(shapes: str, types: str) -> Tensors | None:
 def _elements(shape: str) -> int | None:
     count = 1
     for dimension in shape.split(",") if shape.strip() else ():
-        if not dimension.strip().isdecimal():
+        if not dimension.strip().isdecimal() or len(dimension) > _MAX_DIGITS:
             return None
         count *= int(dimension)
-    return count
+    return count if count < _MAX_ELEMENTS else None

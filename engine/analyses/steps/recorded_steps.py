@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from engine.core.units import NS_PER_US
+from engine.core.units import MAX_DURATION_NS, NS_PER_US
 from engine.trace.tables import RecordedTable
 from engine.trace.trace import Trace
 
@@ -21,12 +21,17 @@ _COLUMNS = {
 }
 """Value (JSON key without its unit) → column title; the file is in µs without saying so."""
 
+_LIMIT_US = MAX_DURATION_NS / NS_PER_US
+
 RecordedStep = Mapping[str, int]
 """Value → ns; values the file does not have are absent."""
 
 
 def recorded_steps(trace: Trace) -> dict[int | None, RecordedStep]:
-    """Returns the rows of the capture's own table by step number (None where the step cell is blank)."""
+    """Returns the rows of the capture's own table by step number (None where the step cell is blank).
+
+    A cell that is no duration (text, below zero, longer than any trace) counts as one the file does not have.
+    """
     table = trace.tables.get(TABLE)
     if table is None:
         return {}
@@ -36,7 +41,9 @@ def recorded_steps(trace: Trace) -> dict[int | None, RecordedStep]:
         values_us = {key: _number(trace, table, title, row) for key, title in _COLUMNS.items()}
         number = _number(trace, table, "Step", row)
         rows[None if number is None else int(number)] = {
-            key: round(value_us * NS_PER_US) for key, value_us in values_us.items() if value_us is not None
+            key: round(value_us * NS_PER_US)
+            for key, value_us in values_us.items()
+            if value_us is not None and 0 <= value_us < _LIMIT_US
         }
     return rows
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.analyses.communication.collective_rows import operation_of
 from engine.analyses.communication import JobCommunication, communication, split_waiting
+from engine.analyses.communication.collective_rows import operation_of
 from engine.analyses.steps import Step, steps
 from engine.trace.job import Job, align
 from engine.trace.strings import StringInterner

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from engine.analyses.activity import activities
 from engine.analyses.device import device_totals
+from engine.analyses.idle import IdleCause, IdleGap, idle_gaps
 from engine.analyses.idle.device_gaps import device_gaps
 from engine.analyses.idle.host_calls import HostCall, host_call_rows
-from engine.analyses.idle import IdleCause, IdleGap, idle_gaps
 from engine.analyses.launches import launch_events
 from engine.trace import Trace
 from engine.trace.tables import MemoryCurve, MemoryLog

@@ -36,3 +36,8 @@ def test_an_unknown_type_leaves_the_bytes_unknown_and_keeps_the_elements():
 )
 def test_what_is_not_recorded_or_not_clear_is_unknown(shapes, types):
     assert parse_tensors(shapes, types) is None
+
+
+def test_a_shape_no_tensor_can_have_is_unknown():
+    assert parse_tensors("99999999999,99999999999", "FLOAT") is None
+    assert parse_tensors("9" * 5000, "FLOAT") is None

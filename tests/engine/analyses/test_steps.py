@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.analyses.steps import Step, steps
 from engine.analyses.steps.profiler_steps import host_steps
 from engine.analyses.steps.recorded_steps import recorded_steps
-from engine.analyses.steps import Step, steps
 from engine.trace import TimeRange, Trace
 from tests.support.opened import opened_job, opened_trace
 from tests.support.trace_rows import Row, step_table, trace_from_rows
@@ -130,6 +130,11 @@ def test_a_table_alone_still_gives_its_steps():
 def test_a_blank_or_broken_cell_is_absent():
     trace = trace_from_rows([], tables={"step_trace_time": step_table(Step=math.nan, Computing=math.inf, Free=2)})
     assert recorded_steps(trace) == {None: {"free": 2 * US}}
+
+
+def test_a_recorded_time_below_zero_or_beyond_int64_is_absent():
+    table = step_table(Step=1, Computing=-1, Stage=1e307, Bubble=1e16, Free=2)
+    assert recorded_steps(trace_from_rows([], tables={"step_trace_time": table})) == {1: {"free": 2 * US}}
 
 
 def test_a_host_only_trace_has_steps_without_device_values():

@@ -150,3 +150,31 @@ def test_every_kind_of_capture_is_analyzed_to_finite_numbers(cannscope, captures
         assert "NaN" not in out
         code, out, err = cannscope("analyze", captures / name)
         assert code == 0, err
+
+
+def test_names_are_printed_as_they_are_whatever_they_hold(cannscope, kineto, tmp_path):
+    directory = tmp_path / "[/bold] :smile:"
+    directory.mkdir(parents=True)
+    path = kineto("a.json", ("[red]gemm[/x] \\ud800", 10, 5)).rename(directory / "a.json")
+    for command in ("info", "analyze"):
+        code, out, err = cannscope(command, path)
+        assert (code, err) == (0, "")
+        assert "smile" in out or command == "analyze"
+    assert r"[red]gemm[/x] \ud800" in out
+    code, out, _ = cannscope("analyze", path, "--json")
+    assert code == 0
+    assert json.loads(out)["ranks"][0]["operators"][0]["name"] == "[red]gemm[/x] \ud800"
+
+
+def test_numbers_of_foreign_metadata_that_are_not_finite_are_null(cannscope, tmp_path):
+    path = tmp_path / "a.json"
+    row = KERNEL % ("gemm", 10, 5, 1)
+    path.write_text(f'{{"schemaVersion":1,"deviceProperties":[],"x":{{"y":[NaN,-Infinity,1]}},"traceEvents":[{row}]}}')
+    code, out, _ = cannscope("info", path, "--json")
+    assert code == 0
+    assert json.loads(out)["ranks"][0]["metadata"]["extra"]["x"] == {"y": [None, None, 1]}
+
+
+def test_an_impossible_path_is_one_line_and_exit_code_2(cannscope):
+    code, out, err = cannscope("info", "a" * 300)
+    assert (code, out, err.count("\n")) == (2, "", 1)
