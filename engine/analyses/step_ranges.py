@@ -1,12 +1,16 @@
 """Which step a moment lies in."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from engine.analyses.communication.collectives import Collective
 from engine.analyses.steps import Step
 from engine.core.arrays import Int32Array, Int64Array
 from engine.trace.strings import ABSENT
 from engine.trace.trace import TimeRange
+
+if TYPE_CHECKING:  # the communication analysis imports this module
+    from engine.analyses.communication.collectives import Collective
 
 
 def positions_in(ranges: tuple[TimeRange, ...], moment_ns: Int64Array) -> Int64Array:
@@ -24,7 +28,7 @@ def positions_in(ranges: tuple[TimeRange, ...], moment_ns: Int64Array) -> Int64A
     return np.where((begun >= 0) & (moment_ns < end_ns[candidate]), candidate, ABSENT).astype(np.int64)
 
 
-def positions_of_collectives(collectives: tuple[Collective, ...], steps: tuple[Step, ...]) -> Int64Array:
+def positions_of_collectives(collectives: "tuple[Collective, ...]", steps: tuple[Step, ...]) -> Int64Array:
     """Returns the position in ``steps`` of the step each collective starts in, int64, −1 where it is in none.
 
     A collective outside all ranges belongs to the step whose number the capture gives it.
