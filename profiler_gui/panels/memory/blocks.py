@@ -101,12 +101,16 @@ class BlockTable(QWidget):
         self._context.show_pane("timeline")
 
     def _follow(self) -> None:
-        selection = self._session.selection
-        table = self._table.view.table
-        if self._trace is None or table is None or not isinstance(selection, AllocationSelection):
+        """Makes the selected block current, or the first one that the selected event allocated."""
+        selection, table = self._session.selection, self._table.view.table
+        if self._trace is None or table is None or self._trace is not self._session.trace:
             return
-        if self._trace is self._session.trace and selection.row < table.total_count:
+        if isinstance(selection, AllocationSelection) and selection.row < table.total_count:
             self._table.view.reveal(selection.row)
+        elif isinstance(selection, EventSelection):
+            rows = np.flatnonzero(self._trace.memory.allocations.event == selection.event)
+            if len(rows):
+                self._table.view.reveal(int(rows[0]))
 
 
 class AliveAtPeak(QSplitter):

@@ -32,11 +32,12 @@ class Provenance:
 
 def provenance_of(trace: Trace, memory: MemoryAnalysis) -> Provenance:
     """Returns whether levels and blocks were measured, and whether with addresses."""
+    from engine.analyses.memory import NET_CHANGE
     from engine.trace import Origin
 
     if trace.origin is Origin.SIMULATED:
         return Provenance(tr("SIMULATED"), tr("The allocator of the simulated runtime produced these blocks."))
-    if memory.component.endswith("net change"):
+    if memory.component.endswith(NET_CHANGE):
         return Provenance(
             tr("RECONSTRUCTED (from blocks)"),
             tr(

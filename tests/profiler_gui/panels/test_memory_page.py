@@ -177,6 +177,15 @@ def test_a_block_selected_elsewhere_becomes_current(world, page, qwen3):
     assert view.table.source_row(view.currentIndex()) == 100
 
 
+def test_an_operator_selected_on_the_timeline_leads_to_its_block(world, page, df):
+    world.session.show(df)
+    blocks = df.job.ranks[0].trace.memory.allocations
+    world.session.select(EventSelection(1, int(blocks.event[200])))
+    view = page._blocks.table.view
+    assert blocks.event[view.table.source_row(view.currentIndex())] == blocks.event[200]
+    assert world.session.selection == EventSelection(1, int(blocks.event[200]))
+
+
 def test_columns_the_source_leaves_empty_are_hidden(world, page, qwen3, df):
     def hidden(pane):
         view = pane.table.view
