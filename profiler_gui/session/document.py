@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,15 @@ class Document:
     def ranks(self) -> tuple[int, ...]:
         """The global ranks, ascending."""
         return tuple(entry.rank for entry in self.job.ranks)
+
+    @property
+    def key(self) -> str:
+        """Letters and digits that name this capture at every opening: its paths and what they held.
+
+        A capture recorded anew in the same place is another one: its tracks and moments are others.
+        """
+        held = [(entry.rank, len(entry.trace.events), entry.trace.metadata.epoch_ns) for entry in self.job.ranks]
+        return hashlib.sha256(repr(([str(path) for path in self.paths], held)).encode()).hexdigest()[:16]
 
     @property
     def event_count(self) -> int:

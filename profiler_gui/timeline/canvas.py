@@ -12,7 +12,7 @@ from profiler_gui.timeline.emphasis import emphasis_of
 from profiler_gui.timeline.frame import FrameRenderer, Scene
 from profiler_gui.timeline.lane_loader import LaneLoader
 from profiler_gui.timeline.lanes import LaneMaker, Lanes
-from profiler_gui.timeline.layout import TrackKey
+from profiler_gui.timeline.layout import Row
 from profiler_gui.timeline.overlays import (
     DraggedRange,
     flows_of,
@@ -81,9 +81,10 @@ class TimelineCanvas(QWidget):
         """Whether the next paint draws the rows anew (names may be left over from the last one)."""
         return self._frame_is_stale
 
-    def lanes_of(self, key: TrackKey) -> Lanes | None:
-        """Returns the lanes of a track; None while they are made."""
-        return self._loader.lanes(key[1]) if key[1] >= 0 and self._trace is not None else ()
+    def lanes_of(self, row: Row) -> Lanes | None:
+        """Returns the lanes of a row; None while they are made."""
+        track = row.node.key[1]
+        return self._loader.lanes(track, is_strip=row.is_strip) if track >= 0 and self._trace is not None else ()
 
     def set_hovered(self, hit: Hit | None) -> None:
         """Outlines another slice, or none."""

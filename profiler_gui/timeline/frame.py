@@ -10,7 +10,7 @@ from engine.core.arrays import Int64Array
 from profiler_gui.timeline.counters import Counter, paint_counter
 from profiler_gui.timeline.labels import MAX_LABELS, MIN_LABEL_PX, LabelAtlas, Labels
 from profiler_gui.timeline.lanes import Lanes
-from profiler_gui.timeline.layout import Layout, Row, RowKind, TrackKey, rows_between
+from profiler_gui.timeline.layout import Layout, Row, RowKind, rows_between
 from profiler_gui.timeline.palette import SlicePalette, mix, rgb
 from profiler_gui.timeline.raster import Columns, Image, fill_columns, paint_columns
 from profiler_gui.toolkit.theme import Colours
@@ -31,7 +31,7 @@ class Scene:
         start_ns: Left edge.
         end_ns: Right edge.
         origin_ns: What grid lines are counted from.
-        lanes_of: Lanes of a track; None while they are made.
+        lanes_of: Lanes of a row; None while they are made.
         counters: Named by index in the rows.
         names: int32, shape (events,): string id per event.
         palette: Of slices.
@@ -43,7 +43,7 @@ class Scene:
     start_ns: int
     end_ns: int
     origin_ns: int
-    lanes_of: Callable[[TrackKey], Lanes | None]
+    lanes_of: Callable[[Row], Lanes | None]
     counters: Sequence[Counter]
     names: np.ndarray
     palette: SlicePalette
@@ -146,7 +146,7 @@ class FrameRenderer:
     def _paint_lanes(
         self, scene: Scene, image: Image, row: Row, scroll_px: int, ratio: float, sites: "list[_Sites]"
     ) -> None:
-        lanes = scene.lanes_of(row.node.key)
+        lanes = scene.lanes_of(row)
         if lanes is None:
             return
         gap = max(1, round(ratio)) if row.lane_px >= 5 else 0

@@ -8,6 +8,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 from profiler_gui.timeline.lanes import LaneMaker, Lanes
 from profiler_gui.timeline.warm_up import warm_up
 
+_Key = tuple[int, bool]
+"""(track, whether it is folded into a strip)."""
+
 
 class LaneLoader(QObject):
     """Keeps the lanes of one trace's tracks.
@@ -21,7 +24,7 @@ class LaneLoader(QObject):
 
     ready = Signal()
     loaded = Signal(int)
-    _done = Signal(int, int, object)
+    _done = Signal(int, object, object)
     _warmed = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -29,8 +32,8 @@ class LaneLoader(QObject):
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cannscope-lanes")
         self._generation = 0
         self._maker: LaneMaker | None = None
-        self._lanes: dict[int, tuple[int, Lanes]] = {}
-        self._pending: dict[int, Future[Lanes]] = {}
+        self._lanes: dict[_Key, tuple[int, Lanes]] = {}
+        self._pending: dict[_Key, Future[Lanes]] = {}
         self._is_ready = False
         self._done.connect(self._receive, Qt.ConnectionType.QueuedConnection)
         self._warmed.connect(self._begin, Qt.ConnectionType.QueuedConnection)
@@ -61,11 +64,15 @@ class LaneLoader(QObject):
         if not keep:
             self._lanes.clear()
 
-    def lanes(self, track: int) -> Lanes | None:
-        """Returns a track's lanes; None while they are made for the first time (``loaded`` says when)."""
-        generation, lanes = self._lanes.get(track, (-1, None))
-        if generation != self._generation and track not in self._pending and self._maker is not None:
-            self._request(track, self._maker)
+    def lanes(self, track: int, *, is_strip: bool = False) -> Lanes | None:
+        """Returns a track's lanes, or the one lane it is folded into.
+
+        None while they are made for the first time (``loaded`` says when).
+        """
+        key = (track, is_strip)
+        generation, lanes = self._lanes.get(key, (-1, None))
+        if generation != self._generation and key not in self._pending and self._maker is not None:
+            self._request(key, self._maker)
         return lanes
 
     def close(self) -> None:
@@ -73,29 +80,29 @@ class LaneLoader(QObject):
         self.set_maker(None, keep=False)
         self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _request(self, track: int, maker: LaneMaker) -> None:
+    def _request(self, key: _Key, maker: LaneMaker) -> None:
         generation = self._generation
-        future = self._executor.submit(maker.make, track)
-        self._pending[track] = future
-        future.add_done_callback(lambda done: self._report(generation, track, done))
+        future = self._executor.submit(maker.make, key[0], is_strip=key[1])
+        self._pending[key] = future
+        future.add_done_callback(lambda done: self._report(generation, key, done))
 
-    def _report(self, generation: int, track: int, future: "Future[Lanes]") -> None:
+    def _report(self, generation: int, key: _Key, future: "Future[Lanes]") -> None:
         if not future.cancelled() and generation == self._generation:
-            self._done.emit(generation, track, future)
+            self._done.emit(generation, key, future)
 
     def _begin(self, future: Any) -> None:
         future.result()
         self._is_ready = True
         self.ready.emit()
 
-    def _receive(self, generation: int, track: int, future: Any) -> None:
+    def _receive(self, generation: int, key: _Key, future: Any) -> None:
         if generation != self._generation:
             return
-        self._pending.pop(track, None)
+        self._pending.pop(key, None)
         error = future.exception()
         if error is not None:
-            self._lanes[track] = (generation, ())
+            self._lanes[key] = (generation, ())
             # Raised here, in the window's thread, it reaches whoever reports crashes; the track stays empty.
             raise error
-        self._lanes[track] = (generation, future.result())
-        self.loaded.emit(track)
+        self._lanes[key] = (generation, future.result())
+        self.loaded.emit(key[0])

@@ -48,7 +48,7 @@ class Arrangement:
     """What the user did to the tracks.
 
     Attributes:
-        collapsed: Groups that show no children, tracks that show one lane.
+        collapsed: Groups that show no children, tracks that show one strip.
         hidden: Tracks that are not shown.
         order: Parent (rank, track) → its children in the user's order; children not named follow.
         pins: Tracks on top, in the order they were pinned.
@@ -94,7 +94,7 @@ class Row:
         lane_px: Height of a lane.
         lane_count: Lanes shown.
         indent: Depth in the tree of groups.
-        is_collapsed: Whether children or lanes are folded away.
+        is_collapsed: Whether children are folded away, or all lanes into one strip of what runs innermost.
         is_collapsible: Whether there is anything to fold away.
         is_pinned: Whether it stands in the pinned area.
     """
@@ -113,6 +113,15 @@ class Row:
     def bottom_px(self) -> int:
         """The first pixel below."""
         return self.top_px + self.height_px
+
+    @property
+    def is_strip(self) -> bool:
+        """Whether lanes are folded into one that shows, at every moment, the innermost slice."""
+        return self.is_collapsed and self.node.lane_count > 1
+
+    def lane_of(self, depth: int) -> int:
+        """Returns in which of the row's lanes slices of a depth are drawn."""
+        return 0 if self.is_strip else depth
 
 
 @dataclass(frozen=True, slots=True)

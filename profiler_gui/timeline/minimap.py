@@ -92,7 +92,7 @@ class Minimap(QWidget):
         room = height // round(_MIN_LINE_PX * ratio)
         shown = rows if len(rows) <= room else [rows[index * len(rows) // room] for index in range(room)]
         for place, row in enumerate(shown):
-            lanes = self._canvas.lanes_of(row.node.key)
+            lanes = self._canvas.lanes_of(row)
             if lanes:
                 fill_columns(lanes[0], limits.start_ns, limits.end_ns, columns, 1e12)
                 top, bottom = place * height // len(shown), (place + 1) * height // len(shown)

@@ -1,17 +1,39 @@
 """The tracks, counters and memory curves of a trace as nodes for the layout."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from engine.trace import Trace, TrackKind
 from profiler_gui.timeline.counters import Counter, counters_of
 from profiler_gui.timeline.lanes import lane_counts
-from profiler_gui.timeline.layout import CURVE_TRACKS, NO_TRACK, RowKind, TrackNode
+from profiler_gui.timeline.layout import CURVE_TRACKS, NO_TRACK, RowKind, TrackKey, TrackNode
 from profiler_gui.toolkit.translations import tr
 
+if TYPE_CHECKING:  # the analyses are imported after the first paint
+    from engine.analyses.communication.collectives import Collective
+
+MAX_LANES_AT_FIRST = 8
+"""Host threads deeper than this are folded at first."""
+GROUP_CHARACTERS = 4
+"""Of a group's hash, behind the framework's word for it: enough to tell groups of one kind apart."""
+_HOST_KINDS = (TrackKind.HOST_THREAD, TrackKind.CANN_THREAD)
 _SERIES_TRACKS = -10_000
 """Series that share a track stand below it with indices from here down."""
 
 
-def nodes_of(trace: Trace, rank: int) -> tuple[tuple[TrackNode, ...], tuple[Counter, ...]]:
-    """Returns the nodes of a rank in the order of the trace, and the counters they name by index."""
+def nodes_of(
+    trace: Trace, rank: int, labels: Mapping[int, str] | None = None
+) -> tuple[tuple[TrackNode, ...], tuple[Counter, ...]]:
+    """Returns the nodes of a rank in the order of the trace, and the counters they name by index.
+
+    Args:
+        trace: Whose tracks.
+        rank: Its rank.
+        labels: Track → what it is called instead of its own name.
+    """
     found = counters_of(trace)
     series: dict[int, list[int]] = {}
     for index, (track, _) in enumerate(found):
@@ -20,7 +42,39 @@ def nodes_of(trace: Trace, rank: int) -> tuple[tuple[TrackNode, ...], tuple[Coun
     nodes = []
     for track, lane_count in enumerate(lane_counts(trace)):
         nodes += _track_nodes(trace, rank, track, lane_count, series.get(track, []), counters)
-    return (*nodes, *_curve_nodes(trace, rank, series.get(NO_TRACK, []), counters)), counters
+    labelled = [replace(node, label=(labels or {}).get(node.key[1], node.label)) for node in nodes]
+    return (*labelled, *_curve_nodes(trace, rank, series.get(NO_TRACK, []), counters)), counters
+
+
+def first_folds(trace: Trace, nodes: Sequence[TrackNode]) -> frozenset[TrackKey]:
+    """Returns the tracks that are folded until the user unfolds them.
+
+    Deep call stacks of host threads would push the device below the edge of the screen. Without a device they are what
+    the capture is about.
+    """
+    kinds = {trace.tracks[node.key[1]].kind for node in nodes if node.lane_count}
+    if TrackKind.DEVICE_STREAM not in kinds:
+        return frozenset()
+    return frozenset(
+        node.key
+        for node in nodes
+        if node.lane_count > MAX_LANES_AT_FIRST and trace.tracks[node.key[1]].kind in _HOST_KINDS
+    )
+
+
+def group_labels(trace: Trace, collectives: Sequence[Collective]) -> dict[int, str]:
+    """Returns track → label for the communication groups that the framework has a word for (``"dp_cp · 5862…"``)."""
+    words = {item.group: item.group_name for item in collectives if item.group and item.group_name}
+    words |= {group.id: words.get(group.id) or group.name for group in trace.metadata.parallel_groups if group.name}
+    return {
+        track: f"{words[described.group]} · {_shortened(described.group)}"
+        for track, described in enumerate(trace.tracks)
+        if described.kind is TrackKind.COMMUNICATION_GROUP and words.get(described.group)
+    }
+
+
+def _shortened(group: str) -> str:
+    return group if len(group) <= GROUP_CHARACTERS + 1 else group[:GROUP_CHARACTERS] + "…"
 
 
 def _track_nodes(

@@ -127,8 +127,8 @@ def _anchor(places: Places, trace: Trace, rank: int, event: int, time_ns: int) -
     x_px = places.scale.x_px(time_ns)
     x_px = min(max(x_px, -4000.0), places.scale.width_px + 4000.0)
     for row, top_px in places.rows_of((rank, int(events.track[event]))):
-        depth = min(int(events.depth[event]), max(row.lane_count - 1, 0))
-        return row, QPointF(x_px, top_px + (depth + 0.5) * (row.lane_px or row.height_px))
+        lane = min(row.lane_of(int(events.depth[event])), max(row.lane_count - 1, 0))
+        return row, QPointF(x_px, top_px + (lane + 0.5) * (row.lane_px or row.height_px))
     return None
 
 

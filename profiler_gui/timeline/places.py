@@ -39,13 +39,13 @@ class Places:
         layout: The rows.
         scroll_px: How far the unpinned rows are scrolled.
         scale: Time to x.
-        lanes_of: Lanes of a track; None while they are made.
+        lanes_of: Lanes of a row; None while they are made.
     """
 
     layout: Layout
     scroll_px: int
     scale: TimeScale
-    lanes_of: Callable[[TrackKey], Lanes | None]
+    lanes_of: Callable[[Row], Lanes | None]
 
     def row_under(self, y_px: float) -> tuple[Row, float] | None:
         """Returns the row at a height and how far below its top the height is."""
@@ -63,7 +63,7 @@ class Places:
             return None
         row, below_px = found
         depth = int(below_px // row.lane_px) if row.lane_px else -1
-        lanes = self.lanes_of(row.node.key) if 0 <= depth < row.lane_count else None
+        lanes = self.lanes_of(row) if 0 <= depth < row.lane_count else None
         if lanes is None or depth >= len(lanes):
             return Hit(row, depth if 0 <= depth < row.lane_count else -1, -1)
         time_ns = self.scale.start_ns + int(point.x() * self.scale.ns_per_px)
@@ -74,7 +74,7 @@ class Places:
         """Returns the time at a point, or that of the nearest edge of a slice of the lane there, and which it is."""
         time_ns = self.scale.time_ns(point.x())
         hit = self.hit(point)
-        lanes = self.lanes_of(hit.row.node.key) if hit and hit.depth >= 0 else None
+        lanes = self.lanes_of(hit.row) if hit and hit.depth >= 0 else None
         if hit is None or lanes is None or hit.depth >= len(lanes):
             return time_ns, False
         lane = lanes[hit.depth]
@@ -108,6 +108,7 @@ class Places:
         # Painters take coordinates beyond a few million pixels badly.
         left_px, right_px = max(left_px, -10.0), min(max(right_px, left_px + 1.0), self.scale.width_px + 10.0)
         for row, top_px in self.rows_of((rank, int(events.track[event]))):
-            if depth < row.lane_count:
-                y_px = top_px + depth * row.lane_px
+            lane = row.lane_of(depth)
+            if lane < row.lane_count:
+                y_px = top_px + lane * row.lane_px
                 yield row, QRectF(left_px, y_px, max(right_px - left_px, 1.0), row.lane_px - 1)

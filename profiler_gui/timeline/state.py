@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from profiler_gui.session.selection import EventSelection, TrackSelection
 from profiler_gui.session.session import Session
 from profiler_gui.timeline.counters import Counter
+from profiler_gui.timeline.kept_arrangement import arrangement_of, arrangement_text
 from profiler_gui.timeline.layout import (
     Arrangement,
     Layout,
@@ -17,10 +18,13 @@ from profiler_gui.timeline.layout import (
     moved,
     next_sibling,
 )
-from profiler_gui.timeline.nodes import nodes_of
+from profiler_gui.timeline.nodes import first_folds, group_labels, nodes_of
 from profiler_gui.timeline.settings import LANE_HEIGHT_PX
 from profiler_gui.toolkit.preferences import MIN_TRACK_HEIGHT_PX
 from profiler_gui.toolkit.settings import SettingsStore
+
+KEPT_NAME = "timeline"
+"""Under what the arrangement of a capture is kept."""
 
 
 class TimelineState(QObject):
@@ -43,15 +47,18 @@ class TimelineState(QObject):
         self._session = session
         self._settings = settings
         self._arrangement = Arrangement()
+        self._arranged_ranks: frozenset[int] = frozenset()
         self._layout: Layout | None = None
         self._scroll_px = 0
         self._visible_height_px = 0
         self._origin_ns = 0
         self.cursor_ns: int | None = None
-        session.document_changed.connect(self._forget)
-        session.rank_changed.connect(self._rebuild)
+        session.document_changed.connect(self._take_document)
+        session.rank_changed.connect(self._take_rank)
+        session.summary_changed.connect(self._rebuild)
         session.annotations_changed.connect(self._rebuild)
         settings.changed.connect(self._on_setting)
+        self._restore()
 
     @property
     def nodes(self) -> tuple[TrackNode, ...]:
@@ -65,7 +72,7 @@ class TimelineState(QObject):
 
     @property
     def arrangement(self) -> Arrangement:
-        """What the user did to the tracks; pins are the session's."""
+        """How the tracks are arranged; pins are the session's."""
         return replace(self._arrangement, pins=self._session.annotations.pins)
 
     @property
@@ -153,16 +160,16 @@ class TimelineState(QObject):
         self._session.annotate(self._session.annotations.with_pin_toggled(rank, track))
 
     def reveal_selection(self) -> None:
-        """Unfolds and scrolls to the row of the selected event or track."""
+        """Unfolds groups and scrolls to the row of the selected event or track."""
         found = self.selected_place()
         if found is None:
             return
         key, depth = found
-        self._unfold(key, depth)
+        self._bring_into_layout(key)
         row = self.layout.row_of(key)
         if row is None:
             return
-        top_px = row.top_px + min(depth, max(row.lane_count - 1, 0)) * row.lane_px
+        top_px = row.top_px + min(row.lane_of(depth), max(row.lane_count - 1, 0)) * row.lane_px
         bottom_px = top_px + (row.lane_px or row.height_px)
         room_px = self._visible_height_px - self.layout.pinned_height_px
         if bottom_px <= self._scroll_px or top_px >= self._scroll_px + room_px:
@@ -190,12 +197,11 @@ class TimelineState(QObject):
                 return (rank, track), 0
         return None
 
-    def _unfold(self, key: TrackKey, depth: int) -> None:
+    def _bring_into_layout(self, key: TrackKey) -> None:
+        """Unfolds the groups around a track; a track that is folded itself shows its slices in its strip."""
         by_key = {node.key: node for node in self.nodes}
         folded = set()
         node = by_key.get(key)
-        if depth > 0:
-            folded.add(key)
         while node is not None and (node.key[0], node.parent) in by_key:
             node = by_key[(node.key[0], node.parent)]
             folded.add(node.key)
@@ -213,20 +219,44 @@ class TimelineState(QObject):
         trace, rank = self._session.trace, self._session.rank
         if trace is None:
             return (), ()
-        return self._session.derived(("timeline.nodes", rank), lambda: nodes_of(trace, rank))
+        summary = self._session.job_summary
+        collectives = summary.communication.collectives.get(rank, ()) if summary else ()
+        return self._session.derived(
+            ("timeline.nodes", rank), lambda: nodes_of(trace, rank, group_labels(trace, collectives))
+        )
 
     def _arrange(self, arrangement: Arrangement) -> None:
-        if arrangement != self._arrangement:
+        document = self._session.document
+        if arrangement != self._arrangement and document is not None:
             self._arrangement = arrangement
+            text = arrangement_text(arrangement, self._arranged_ranks)
+            self._settings.save_capture_state(document.key, KEPT_NAME, text)
             self._rebuild()
+
+    def _restore(self) -> None:
+        document = self._session.document
+        text = self._settings.capture_state(document.key, KEPT_NAME) if document else ""
+        self._arrangement, self._arranged_ranks = arrangement_of(text)
+        self._fold_new_rank()
+
+    def _fold_new_rank(self) -> None:
+        trace, rank = self._session.trace, self._session.rank
+        if trace is not None and rank not in self._arranged_ranks:
+            self._arranged_ranks |= {rank}
+            folds = first_folds(trace, self.nodes)
+            self._arrangement = replace(self._arrangement, collapsed=self._arrangement.collapsed | folds)
 
     def _rebuild(self) -> None:
         self._layout = None
         self.layout_changed.emit()
         self.scroll_to(self._scroll_px)
 
-    def _forget(self) -> None:
-        self._arrangement = Arrangement()
+    def _take_rank(self) -> None:
+        self._fold_new_rank()
+        self._rebuild()
+
+    def _take_document(self) -> None:
+        self._restore()
         self._scroll_px = 0
         self.cursor_ns = None
         self._layout = None

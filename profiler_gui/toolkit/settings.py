@@ -14,6 +14,8 @@ Value = TypeVar("Value", str, int, bool)
 SCHEMA_VERSION = 1
 Migration = Callable[[QSettings], None]
 MAX_RECENT = 12
+MAX_CAPTURES = 200
+"""Captures of which marks and arrangements are kept; the one touched longest ago is forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,24 @@ class SettingsStore(QObject):
     def save_text_state(self, name: str, text: str) -> None:
         """Saves a text; an empty one is not kept."""
         self.save_state(name, QByteArray(text.encode("utf-8")))
+
+    def capture_state(self, capture: str, name: str) -> str:
+        """Returns a text kept for one capture, "" where there is none."""
+        return self.text_state(f"captures/{capture}/{name}")
+
+    def save_capture_state(self, capture: str, name: str, text: str) -> None:
+        """Keeps a text for one capture; an empty one forgets it.
+
+        Args:
+            capture: The capture's key: letters and digits.
+            name: What the text is.
+            text: What to keep.
+        """
+        known = [key for key in self.text_state("captures/order").split() if key != capture]
+        for key in known[MAX_CAPTURES - 1 :]:
+            self._file.remove(f"state/captures/{key}")
+        self.save_text_state("captures/order", "\n".join((capture, *known[: MAX_CAPTURES - 1])))
+        self.save_text_state(f"captures/{capture}/{name}", text)
 
     @property
     def recent(self) -> tuple[tuple[Path, ...], ...]:

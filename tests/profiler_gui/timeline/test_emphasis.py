@@ -34,10 +34,11 @@ def test_a_selected_operator_stands_out_and_a_selected_event_dims_nothing(show):
     canvas = stage.view.canvas
     stage.session.select(OperatorSelection(0, "A"))
     stage.settle()
-    assert (canvas.lanes_of((0, 0))[0].color >= DIMMED).tolist() == [False, True, False, True]
+    row = stage.view._state.layout.rows[0]
+    assert (canvas.lanes_of(row)[0].color >= DIMMED).tolist() == [False, True, False, True]
     stage.session.select(EventSelection(0, 1))
     stage.settle()
-    assert not (canvas.lanes_of((0, 0))[0].color >= DIMMED).any()
+    assert not (canvas.lanes_of(row)[0].color >= DIMMED).any()
 
 
 def test_a_search_stands_out_while_nothing_else_is_selected(show):

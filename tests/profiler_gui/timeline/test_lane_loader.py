@@ -48,7 +48,7 @@ def test_lanes_of_another_trace_are_not_shown(loader, qtbot):
 
 def test_a_failure_reaches_the_window_and_the_track_stays_empty(loader, qtbot):
     class Broken:
-        def make(self, track: int):
+        def make(self, track: int, *, is_strip: bool):
             raise RuntimeError("broken lanes")
 
     with qtbot.captureExceptions() as caught:
@@ -57,3 +57,13 @@ def test_a_failure_reaches_the_window_and_the_track_stays_empty(loader, qtbot):
         qtbot.waitUntil(lambda: not loader.is_busy)
     assert [str(error) for _, error, _ in caught] == ["broken lanes"]
     assert loader.lanes(0) == ()
+
+
+def test_a_folded_track_has_a_lane_of_its_own(loader, qtbot):
+    trace = trace_from_text("host 1 | AAAA |\nhost 1 | .BB. |")
+    loader.set_maker(LaneMaker(trace, EventColors(trace)), keep=False)
+    for is_strip in (False, True):
+        with qtbot.waitSignal(loader.loaded):
+            loader.lanes(0, is_strip=is_strip)
+    assert [len(lane) for lane in loader.lanes(0)] == [1, 1]
+    assert [len(lane) for lane in loader.lanes(0, is_strip=True)] == [3]

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPointF
 
-from engine.trace import Origin, Source, Trace, TraceBuilder, TraceMetadata, Track, TrackKind
+from engine.trace import Origin, ParallelGroup, Source, Trace, TraceBuilder, TraceMetadata, Track, TrackKind
 from engine.trace.tables import UNFINISHED, CounterSeries, MemoryCurve
 from profiler_gui.timeline.layout import RowKind
-from profiler_gui.timeline.nodes import nodes_of
+from profiler_gui.timeline.nodes import first_folds, group_labels, nodes_of
 from profiler_gui.timeline.tips import value_text
 from tests.support.mouse import hover, leave
 from tests.support.timeline import Stage
+from tests.support.trace_text import trace_from_text
 
 GIB = 1 << 30
 
@@ -89,3 +90,30 @@ def test_values_are_written_with_their_unit():
     assert value_text(2.0, "MB/s") == "2 MB/s"
     assert value_text(0.125, "") == "0.125"
     assert value_text(1.5 * GIB, "B") == "1.5 GiB"
+
+
+def communicating_trace() -> Trace:
+    builder = TraceBuilder()
+    process = builder.add_track(Track(TrackKind.PROCESS, "Communication"))
+    hashed = "5862276093215481612"
+    for name, group in (("Group 5862276093215481612", hashed), ("Group x", "x")):
+        track = builder.add_track(Track(TrackKind.COMMUNICATION_GROUP, name, parent=process, group=group))
+        at = np.array([0])
+        builder.add_events(start_ns=at, duration_ns=at + 9, track=track, name=builder.strings.intern("hcom_allReduce_"))
+    metadata = TraceMetadata(parallel_groups=(ParallelGroup(hashed, "dp_cp", (0, 2)),))
+    return builder.build(origin=Origin.SIMULATED, source=Source("", ""), metadata=metadata, clock_is_unix=False)
+
+
+def test_communication_groups_are_called_by_the_frameworks_word():
+    trace = communicating_trace()
+    nodes, _ = nodes_of(trace, 0, group_labels(trace, ()))
+    assert [node.label for node in nodes] == ["Communication", "dp_cp · 5862…", "Group x"]
+
+
+def test_deep_host_threads_are_folded_at_first_where_there_is_a_device():
+    lanes = "\n".join(f"host 1 | {'.' * depth}A{'.' * (9 - depth)} |" for depth in range(10))
+    deep = "\n".join(f"host 1 | {'A' * (10 - depth)} |" for depth in range(9))
+    device = "\ngpu 7 | BB |"
+    for picture, folded in ((lanes + device, []), (deep, []), (deep + device, [(0, 0)])):
+        trace = trace_from_text(picture)
+        assert sorted(first_folds(trace, nodes_of(trace, 0)[0])) == folded

@@ -26,7 +26,7 @@ def places(scale: TimeScale, scroll_px: int = 0, pins: tuple[tuple[int, int], ..
     maker = LaneMaker(trace, EventColors(trace))
     nodes, _ = nodes_of(trace, 0)
     layout = lay_out(nodes, Arrangement(pins=pins), Measures(lane_px=20, min_track_px=20, gap_px=4))
-    return Places(layout, scroll_px, scale, lambda key: maker.make(key[1]))
+    return Places(layout, scroll_px, scale, lambda row: maker.make(row.node.key[1], is_strip=row.is_strip))
 
 
 @pytest.mark.parametrize("span_ns", [10**15, 10**9, 12_345, 800, 7, 1])

@@ -167,13 +167,15 @@ def test_another_rank_brings_its_own_rows(show):
     assert stage.session.selection == EventSelection(1, 0)
 
 
-def test_selecting_an_event_elsewhere_scrolls_to_it_and_unfolds_its_track(show):
+def test_selecting_an_event_elsewhere_scrolls_to_it_and_unfolds_its_group_but_not_its_track(show):
     stage = show(trace_from_text(PICTURE), height_px=150)
     stage.run("fold_all")
     stage.session.select(EventSelection(0, event_of(stage, "B")))
     row = stage.view._state.layout.row_of((0, 0))
     assert row is not None
-    assert row.lane_count == 2
+    assert row.lane_count == 1
+    rectangles = stage.view.canvas.places.rectangles(stage.session.trace, 0, event_of(stage, "B"))
+    assert [int(box.top()) for _, box in rectangles] == [row.top_px - stage.view._state.scroll_px]
     stage.session.select(EventSelection(0, event_of(stage, "H")))
     assert stage.view._state.scroll_px > 0
 

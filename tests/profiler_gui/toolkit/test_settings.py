@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QByteArray, QSettings
 
 from profiler_gui.toolkit.preferences import SHARED_SETTINGS
-from profiler_gui.toolkit.settings import Choice, SettingDescriptor, SettingsStore
+from profiler_gui.toolkit.settings import MAX_CAPTURES, Choice, SettingDescriptor, SettingsStore
 
 SIZE = SettingDescriptor("view/size", 10, "Size", minimum=5, maximum=50)
 SHOWN = SettingDescriptor("view/shown", True, "Shown")
@@ -105,3 +105,13 @@ def test_every_shared_setting_can_be_shown_and_has_an_allowed_default(qapp, path
     for descriptor in settings:
         assert descriptor.title
         assert settings.value(descriptor) == descriptor.default
+
+
+def test_what_is_kept_for_captures_is_forgotten_when_there_are_too_many(tmp_path):
+    store = SettingsStore(tmp_path / "settings.ini", ())
+    for number in range(MAX_CAPTURES + 1):
+        store.save_capture_state(f"k{number}", "marks", "text")
+    assert store.capture_state("k0", "marks") == ""
+    assert store.capture_state("k1", "marks") == "text"
+    store.save_capture_state("k1", "marks", "")
+    assert store.capture_state("k1", "marks") == ""
