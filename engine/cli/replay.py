@@ -1,4 +1,4 @@
-"""``cannscope replay``: the memory log of a snapshot on the simulated allocators."""
+"""``cannscope replay``: the memory log of a capture or a snapshot on the simulated allocators."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,13 +6,18 @@ from typing import Annotated
 import typer
 
 from engine.cli.console import JsonFlag, Output, QuietFlag, VerboseFlag
-from engine.core.errors import EngineError
-from engine.formats.snapshots.allocator_snapshot import read_snapshot
+from engine.cli.opening import open_capture
+from engine.core.errors import EngineError, MissingDataError
+from engine.core.progress import Progress, part_of
+from engine.formats.snapshots.allocator_snapshot import looks_like_snapshot, read_snapshot
+from engine.replay.memory_replay import MemoryReplay, replay_memory
 from engine.replay.snapshot_replay import replay_snapshot
+from engine.report.memory_replay import memory_document, memory_text
 from engine.report.replay import snapshot_document, snapshot_text
 from engine.runtime.allocators.catalogue import ALLOCATOR_POLICIES, AllocatorPolicy, allocator_policy
+from engine.trace.job import Job
 
-ReplayPath = Annotated[Path, typer.Argument(help="Allocator snapshot.")]
+ReplayPath = Annotated[Path, typer.Argument(help="Capture, or allocator snapshot (.pickle, .pkl).")]
 AllocatorOption = Annotated[
     str | None, typer.Option("--allocator", help="Policy to replay on; the recorded one where left out.")
 ]
@@ -25,21 +30,53 @@ def replay(
     quiet: QuietFlag = False,
     verbose: VerboseFlag = False,
 ) -> None:
-    """Replays recorded allocations on a simulated allocator and compares addresses and what was reserved.
+    """Replays recorded allocations on simulated allocators: addresses, what was reserved, what others would reserve.
 
     Example: cannscope replay snapshot.pickle --json
     """
     output = Output(as_json, quiet, verbose)
     policy = _policy(allocator)
+    if looks_like_snapshot(path):
+        _replay_snapshot(path, policy, output)
+    else:
+        _replay_capture(path, policy, output)
+
+
+def _replay_snapshot(path: Path, policy: AllocatorPolicy | None, output: Output) -> None:
     with output.progress() as progress:
         progress(0.0, "reading the snapshot")
         snapshot = read_snapshot(path)
         progress(0.5, "replaying")
         result = replay_snapshot(snapshot, policy)
-    if as_json:
+    if output.as_json:
         output.document(snapshot_document(path, result))
     else:
         output.stdout.print(snapshot_text(path, result))
+
+
+def _replay_capture(path: Path, policy: AllocatorPolicy | None, output: Output) -> None:
+    with output.progress() as progress:
+        job = open_capture([path], part_of(progress, 0.0, 0.5))
+        replays = _replays(job, policy, part_of(progress, 0.5, 1.0))
+    if output.as_json:
+        output.document(memory_document(job, replays))
+    else:
+        output.stdout.print(memory_text(job, replays))
+
+
+def _replays(job: Job, policy: AllocatorPolicy | None, progress: Progress) -> dict[int, MemoryReplay]:
+    """Returns the replay of every rank that lists blocks; raises MissingDataError where none does."""
+    replays = {}
+    missing = None
+    for done, entry in enumerate(job.ranks):
+        progress(done / len(job.ranks), f"replaying rank {entry.rank}")
+        try:
+            replays[entry.rank] = replay_memory(entry.trace, policy)
+        except MissingDataError as error:
+            missing = error
+    if missing is not None and not replays:
+        raise missing
+    return replays
 
 
 def _policy(name: str | None) -> AllocatorPolicy | None:

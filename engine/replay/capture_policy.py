@@ -17,9 +17,9 @@ _OPTION = re.compile(r"([a-z_0-9]+):(\[[^]]*\]|[^,]+)")
 def capture_policy(trace: Trace) -> AllocatorPolicy:
     """Returns the policy a capture names in its environment; defaults where it names none.
 
-    Ascend captures are torch_npu's, all others CUDA's.
+    Kineto and Chrome traces are CUDA's, all others torch_npu's.
     """
-    ascend = trace.source.format.startswith("ascend")
+    ascend = trace.source.format not in ("kineto", "chrome")
     variables = (_NPU_VARIABLE,) if ascend else _CUDA_VARIABLES
     text = next((found for name in variables if (found := trace.metadata.environment.get(name))), "")
     options = {key: value.strip() for key, value in _OPTION.findall(text)}

@@ -78,9 +78,10 @@ def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> Captu
     log = DiagnosticLog()
     listed, stream_count = _listed(trace, rows)
     unlisted, first_bytes = _unlisted(listed, curve, log)
-    older = listed.size_bytes[listed.allocated_ns == ABSENT].sum() + unlisted.size_bytes[
-        unlisted.allocated_ns == ABSENT
-    ].sum()
+    older = (
+        listed.size_bytes[listed.allocated_ns == ABSENT].sum()
+        + unlisted.size_bytes[unlisted.allocated_ns == ABSENT].sum()
+    )
     rest = first_bytes - int(older)
     log.add(
         "seed-layout-unknown",

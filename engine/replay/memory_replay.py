@@ -1,4 +1,4 @@
-"""A capture's memory log on the simulated allocators: what its own policy gives, and what others would have reserved."""
+"""A capture's memory log on simulated allocators: what its own policy gives, what others would have reserved."""
 
 from dataclasses import dataclass, replace
 

@@ -61,3 +61,27 @@ def test_an_unknown_allocator_and_a_hostile_file_end_in_one_line(cannscope, snap
     (tmp_path / "x.pickle").write_bytes(b"cos\nsystem\n(S'id'\ntR.")
     code, out, err = cannscope("replay", tmp_path / "x.pickle", "--json")
     assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_a_capture_says_what_every_policy_would_have_reserved(cannscope, captures, tmp_path, monkeypatch):
+    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
+    path = captures / "ascend" / "910b-qwen3-0.6b-pp2dp2"
+    code, out, err = cannscope("replay", path, "--json")
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (document["allocator"], document["rank"]) == ("expandable", 2)
+    assert abs(document["reserved_error_ratio"]) <= 0.005
+    assert [item["rank"] for item in document["ranks"]] == [0, 2]
+    assert {"caching", "expandable"} <= {item["allocator"] for item in document["policies"]}
+    code, out, _ = cannscope("replay", path, "--allocator", "caching")
+    assert code == 0
+    assert "No list of allocated blocks: rank 1, 3." in out
+
+
+def test_a_capture_without_blocks_says_how_to_record_them(cannscope, tmp_path, monkeypatch):
+    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "trace.json"
+    path.write_text('[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]')
+    code, out, err = cannscope("replay", path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "profile_memory=True" in err
