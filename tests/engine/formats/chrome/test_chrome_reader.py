@@ -7,7 +7,7 @@ from engine.core.errors import EmptyTraceError
 from engine.formats.chrome.reader import ChromeReader
 from engine.trace import TrackKind
 from engine.trace.tables import INSTANT, UNFINISHED
-from tests.engine.formats.hostile_chrome import array, codes, event, read_chrome, slices, write
+from tests.support.hostile_files import array, codes, event, read_chrome, slices, write
 
 
 def read(directory: Path, *events, wrap=array):

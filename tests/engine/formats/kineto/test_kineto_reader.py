@@ -6,7 +6,7 @@ from engine.core.errors import EmptyTraceError
 from engine.formats.kineto.reader import KinetoReader
 from engine.trace import TrackKind
 from engine.trace.tables import UNFINISHED
-from tests.engine.formats.hostile_chrome import codes, event, kineto, read_kineto, slices, write, write_gzip
+from tests.support.hostile_files import codes, event, kineto, read_kineto, slices, write, write_gzip
 
 
 def op(name="aten::mm", ts="1", dur="5", cat="cpu_op", pid="100", tid="100", args=None, **more):

@@ -11,7 +11,7 @@ from engine.formats.chrome.reader import ChromeReader
 from engine.formats.kineto.reader import KinetoReader
 from engine.trace import TrackKind
 from engine.trace.tables import INSTANT
-from tests.engine.formats.hostile_chrome import codes, read_kineto
+from tests.support.hostile_files import codes, read_kineto
 
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "Kernel", "Memcpy", "Memset"}
 

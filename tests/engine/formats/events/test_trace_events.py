@@ -16,7 +16,7 @@ from engine.formats.events.trace_events import ABSENT_TIME_NS, EventDecoder, dec
 from engine.formats.reader import ReadContext
 from engine.trace.diagnostics import DiagnosticLog
 from engine.trace.strings import StringInterner
-from tests.engine.formats.hostile_chrome import array, event, raw_events, write, write_gzip
+from tests.support.hostile_files import array, event, raw_events, write, write_gzip
 
 
 def parsed(text):

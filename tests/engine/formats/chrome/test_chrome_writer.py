@@ -11,7 +11,7 @@ from engine.core.progress import CancelToken
 from engine.formats.chrome.writer import write_chrome
 from engine.trace import Origin, Source, TraceBuilder, TraceMetadata, Track, TrackKind
 from engine.trace.tables import INSTANT, CounterSeries
-from tests.engine.formats.hostile_chrome import codes, read_chrome, read_kineto
+from tests.support.hostile_files import codes, read_chrome, read_kineto
 from tests.support.trace_text import trace_from_text
 
 NAMES = st.text(st.characters(codec="utf-8") | st.sampled_from('\ud800"\\\x00\n层'), min_size=1, max_size=8)
