@@ -68,6 +68,10 @@ class ParallelGroup:
     ranks: tuple[int, ...]
 
 
+MAX_RANKS = 1 << 20
+"""No job has more; a larger number in a file is no rank and no world size."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceMetadata:
     """What a capture says of itself; None where it does not say.

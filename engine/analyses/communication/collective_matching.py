@@ -22,6 +22,9 @@ MAX_EARLY_LEAVE_NS = 50 * NS_PER_US
 converted to host time separately: true pairs of the Qwen3 job miss by up to 10.1 µs, wrong ones (operations of two
 subgroups taken for one of all ranks) in the Gloo job by 620 µs and more."""
 
+_ENDS = POINT_TO_POINT - {"batchsendrecv"}
+"""One side's name: ``hcom_send__2_0_1`` meets ``hcom_receive__2_0_1``."""
+
 Place = tuple[int, int]
 """Rank, and row of its CollectiveRows."""
 Family = tuple[str, ...]
@@ -134,7 +137,10 @@ def _families(rows: Mapping[int, CollectiveRows]) -> dict[Family, dict[int, list
             group = whole[part.group[row]]
             operation = part.operation[row]
             family: Family
-            if INDEXED_NAME.match(part.name[row]):
+            numbered = INDEXED_NAME.match(part.name[row])
+            if numbered and operation in _ENDS:
+                family = (group, "pairs", numbered["index"])
+            elif numbered:
                 family = (group, part.name[row])
             elif group:
                 family = (group, "pairs") if operation in POINT_TO_POINT else (group, "collectives")

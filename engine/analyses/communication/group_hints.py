@@ -1,10 +1,13 @@
 """What a rank's table of links tells about its communication groups: its own place in them, and how large they are."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.trace.trace import Trace
+
+_PLACE = re.compile(r"[0-9]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,10 @@ def group_hints(trace: Trace) -> Mapping[str, GroupHint]:
     ends: dict[str, set[int]] = defaultdict(set)
     # One step per distinct link: a rank has some dozens.
     for group, source, destination in set(zip(*columns, strict=True)):
-        if source.isdecimal() and destination.isdecimal():
+        places = {int(place) for place in (source, destination) if _PLACE.fullmatch(place)}
+        if len(places) == len({source, destination}):
             sources[group].add(int(source))
-            ends[group] |= {int(source), int(destination)}
+            ends[group] |= places
     return {
         group: GroupHint(
             own_index=next(iter(sources[group])) if len(sources[group]) == 1 else None,

@@ -39,15 +39,13 @@ class GroupDirectory:
         known = [group for entry in job.ranks for group in entry.trace.metadata.parallel_groups]
         self.groups = [ParallelGroup(*key) for key in sorted({(group.id, group.name, group.ranks) for group in known})]
 
+        self.unopened = tuple(rank for rank in range(self.world_size or 0) if rank not in self.open)
+        """Ranks of the job that are not open, where its size is known."""
+
     @property
     def all_open(self) -> bool:
         """Whether every rank of the job is open."""
         return self.world_size is not None and len(self.open) >= self.world_size
-
-    @property
-    def unopened(self) -> tuple[int, ...]:
-        """Ranks of the job that are not open, where its size is known."""
-        return tuple(rank for rank in range(self.world_size or 0) if rank not in self.open)
 
     def members(self, group: str, observed: frozenset[int], only_pairs: bool) -> Members:
         """Returns the members of a group that the ranks ``observed`` (of those open) have in their tables.

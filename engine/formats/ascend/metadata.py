@@ -9,10 +9,10 @@ from engine.core.errors import SourcePosition
 from engine.formats.ascend.layout import PROFILER_INFO, PROFILER_METADATA, load_json, rank_of_name
 from engine.formats.reader import Capture
 from engine.trace.diagnostics import DiagnosticLog, Severity
-from engine.trace.trace import ParallelGroup, TraceMetadata
+from engine.trace.trace import MAX_RANKS, ParallelGroup, TraceMetadata
 
 _WORKER_DIRECTORY = re.compile(r"^(?P<host>.+)_\d+_\d{17,20}_ascend_(pt|ms)$")
-_RANK_DIRECTORY = re.compile(r"rank_?(\d+)", re.IGNORECASE)
+_RANK_DIRECTORY = re.compile(r"rank_?(\d{1,6})", re.IGNORECASE)
 _VERSIONS = ("torch_npu_version", "cann_version", "ms_version", "torch_version")
 
 
@@ -29,7 +29,7 @@ def read_metadata(capture: Capture, log: DiagnosticLog) -> TraceMetadata:
     extra |= {key: value for key, value in info.items() if key not in (*_VERSIONS, "rank_id")}
     return TraceMetadata(
         rank=_rank(capture, info, distributed, log),
-        world_size=_integer(distributed.get("world_size")),
+        world_size=_rank_number(distributed.get("world_size"), MAX_RANKS + 1),
         host=name["host"] if name else None,
         profiler_level=str(level) if level is not None else None,
         software={key: str(info[key]) for key in _VERSIONS if info.get(key)},
@@ -64,13 +64,21 @@ def _integer(value: Any) -> int | None:
         return None
 
 
+def _rank_number(value: Any, limit: int = MAX_RANKS) -> int | None:
+    """Returns a rank, below ``limit``; None for anything else."""
+    rank = _integer(value)
+    return rank if rank is not None and 0 <= rank < limit else None
+
+
 def _rank(capture: Capture, info: Mapping[str, Any], distributed: Mapping[str, Any], log: DiagnosticLog) -> int | None:
     path = capture.files.get(PROFILER_INFO)
-    stated = (rank_of_name(path) if path else None, _integer(info.get("rank_id")), _integer(distributed.get("rank")))
-    for rank in stated:
-        if rank is not None and rank >= 0:
+    stated = (rank_of_name(path) if path else None, info.get("rank_id"), distributed.get("rank"))
+    for value in stated:
+        rank = _rank_number(value)
+        if rank is not None:
             return rank
-    match = _RANK_DIRECTORY.search(capture.root.name) if not any(value is not None for value in stated) else None
+    unstated = all(_integer(value) is None for value in stated)
+    match = _RANK_DIRECTORY.search(capture.root.name) if unstated else None
     if match is None:
         return None
     log.add("rank-from-name", Severity.NOTICE, "the rank is taken from the directory's name: no file states it")
@@ -90,6 +98,11 @@ def _groups(described: Mapping[str, Any]) -> tuple[ParallelGroup, ...]:
     groups = []
     for key, value in described.items():
         if isinstance(value, dict):
-            members = [rank for rank in map(_integer, value.get("global_ranks") or ()) if rank is not None]
-            groups.append(ParallelGroup(str(key), str(value.get("group_name", "")), tuple(members)))
+            listed = value.get("global_ranks")
+            members = [_rank_number(rank) for rank in (listed if isinstance(listed, list) else ())]
+            groups.append(
+                ParallelGroup(
+                    str(key), str(value.get("group_name", "")), tuple(rank for rank in members if rank is not None)
+                )
+            )
     return tuple(groups)

@@ -12,7 +12,7 @@ import numpy as np
 from engine.core.arrays import Int64Array
 from engine.core.errors import SourcePosition
 from engine.trace.diagnostics import DiagnosticLog, Severity
-from engine.trace.trace import ParallelGroup, TraceMetadata
+from engine.trace.trace import MAX_RANKS, ParallelGroup, TraceMetadata
 
 _RANK_IN_NAME = re.compile(r"(?:rank|worker)[_\-.]?(\d{1,6})", re.IGNORECASE)
 _VERSION_KEYS = re.compile(r"_version$")
@@ -69,7 +69,7 @@ def read_metadata(path: Path, top_level: Mapping[str, Any], device: int, diagnos
     host = top_level.get("host_name")
     return TraceMetadata(
         rank=_rank(path, distributed, diagnostics),
-        world_size=_integer(distributed.get("world_size")),
+        world_size=_rank_number(distributed.get("world_size"), MAX_RANKS + 1),
         device=str(used["name"]) if used and used.get("name") else None,
         device_count=len(properties) or None,
         device_memory_bytes=_integer(used.get("totalGlobalMem")) if used else None,
@@ -81,7 +81,7 @@ def read_metadata(path: Path, top_level: Mapping[str, Any], device: int, diagnos
 
 
 def _rank(path: Path, distributed: Mapping[str, Any], diagnostics: DiagnosticLog) -> int | None:
-    rank = _integer(distributed.get("rank"))
+    rank = _rank_number(distributed.get("rank"))
     if rank is not None:
         return rank
     match = _RANK_IN_NAME.search(path.name)
@@ -94,8 +94,14 @@ def _rank(path: Path, distributed: Mapping[str, Any], diagnostics: DiagnosticLog
 
 def _integer(value: object) -> int | None:
     if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
+        return int(value) if len(value) < 19 else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _rank_number(value: object, limit: int = MAX_RANKS) -> int | None:
+    """Returns a rank, below ``limit``; None for anything else."""
+    rank = _integer(value)
+    return rank if rank is not None and rank < limit else None
 
 
 def _software(top_level: Mapping[str, Any], distributed: Mapping[str, Any]) -> dict[str, str]:
@@ -114,7 +120,7 @@ def _groups(distributed: Mapping[str, Any]) -> tuple[ParallelGroup, ...]:
         if not isinstance(item, dict) or "pg_name" not in item:
             continue
         ranks = _ranks(item.get("ranks"))
-        size = _integer(item.get("pg_size"))
+        size = _rank_number(item.get("pg_size"), MAX_RANKS + 1)
         if not ranks and size is not None and size == _integer(distributed.get("world_size")):
             ranks = tuple(range(size))
         groups.append(ParallelGroup(str(item["pg_name"]), str(item.get("pg_desc") or ""), ranks))
@@ -126,9 +132,10 @@ def _ranks(value: object) -> tuple[int, ...]:
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return ()
-    return tuple(rank for rank in value if isinstance(rank, int)) if isinstance(value, list) else ()
+    ranks = map(_rank_number, value if isinstance(value, list) else ())
+    return tuple(rank for rank in ranks if rank is not None)
 
 
 def _extra(

@@ -475,3 +475,8 @@ def test_one_rank_of_two_knows_its_peer(captures):
     result = communication(opened_job(captures / "pytorch/nccl_data.json.gz"))
     assert {item.missing_ranks for item in result.collectives[0]} == {(1,)}
     assert all(item.bytes for item in result.collectives[0])
+
+
+def test_links_to_places_no_group_has_are_no_hint():
+    job = with_links(job_of(*PAIR, no_world=True), "612", ("0-0", "0-1", "0-99999999999"), ("1-1", "1-0", "1-²"))
+    assert analysed(job).collectives[0][0].wait_ns == 2 * US

@@ -182,3 +182,16 @@ def test_a_capture_opened_from_the_cache_still_shows_arguments(tmp_path: Path) -
     for _ in range(2):
         trace = open_job([tmp_path / "run"], readers, cache=cache).ranks[0].trace
         assert trace.arguments(0)["Name"] == "k"
+
+
+@pytest.mark.parametrize("value", [10**12, -1, 1e300, 1.5e9, "x", [1], {}, None, "9" * 400])
+def test_a_number_no_job_has_is_no_rank_and_no_world_size(value: object, tmp_path: Path) -> None:
+    group = {"g": {"group_name": "pp", "global_ranks": [0, value, 2]}, "h": {"global_ranks": value}}
+    metadata = {"distributed_args": {"rank": value, "world_size": value}, "parallel_group_info": group}
+    write_files(
+        tmp_path,
+        {"kernel_details.csv": KERNELS, "profiler_info.json": {"rank_id": value}, "profiler_metadata.json": metadata},
+    )
+    said = read_capture(tmp_path).metadata
+    assert (said.rank, said.world_size) == (None, None)
+    assert said.parallel_groups[0].ranks == (0, 2)

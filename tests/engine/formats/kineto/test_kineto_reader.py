@@ -319,3 +319,12 @@ def test_long_metadata_before_the_events_does_not_hide_them(tmp_path):
 def test_a_trace_without_events_says_so(tmp_path):
     with pytest.raises(EmptyTraceError, match="no event"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("number", ["1000000000000", "-1", "1.5", '"x"', "[1]", "null", "9" * 400])
+def test_a_number_no_job_has_is_no_rank_and_no_world_size(tmp_path, number):
+    group = f'{{"pg_name":"0","pg_size":{number},"ranks":[0,{number[:40]},1]}}' if len(number) < 40 else ""
+    info = f'"distributedInfo":{{"rank":{number},"world_size":{number},"pg_config":[{group}]}}'
+    metadata = read_kineto(write(tmp_path, '{"schemaVersion":1,' + info + ',"traceEvents":[' + op() + "]}")).metadata
+    assert (metadata.rank, metadata.world_size) == (None, None)
+    assert [group.ranks for group in metadata.parallel_groups] in ([(0, 1)], [])
