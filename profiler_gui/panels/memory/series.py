@@ -105,7 +105,7 @@ def stepped(
     """Returns the corners of a step line inside a view: x in ns from ``start_ns``, y in bytes; float64, shape (m,).
 
     Where samples outnumber the columns each column shows its lowest and its highest level between the level it begins
-    and the one it ends with, so no spike and no dip is lost; m ≤ 4 × columns + 2 then. The level the view begins with
+    and the one it ends with, so no spike and no dip is lost; m ≤ 4 × columns + 5 then. The level the view begins with
     is that of the last sample before it; nothing is drawn before the first sample or after the last.
 
     Args:
@@ -135,8 +135,9 @@ def stepped(
 
 def _thinned(moments: Int64Array, levels: Int64Array, column_ns: float) -> tuple[Float64Array, Float64Array]:
     """Returns, per column that holds samples: the level before it, its lowest, its highest and its last level."""
-    column = np.floor(moments / column_ns).astype(np.int64)
-    begins = np.flatnonzero(np.diff(column, prepend=-1))
+    edges = np.arange(0.0, float(moments[-1]) + column_ns, column_ns)
+    begins = np.unique(np.searchsorted(moments, np.ceil(edges).astype(np.int64)))
+    begins = begins[begins < len(levels)]
     lowest = np.minimum.reduceat(levels, begins)
     highest = np.maximum.reduceat(levels, begins)
     ends = np.append(begins[1:], len(levels)) - 1
