@@ -1,0 +1,7 @@
+"""The profiler of the simulated runtime: a schedule becomes one Trace per rank, as a real capture would show it."""
+
+from engine.runtime.recorder.memory import RankMemory
+from engine.runtime.recorder.record import record_job, record_rank
+from engine.runtime.recorder.settings import RecorderSettings
+
+__all__ = ["RankMemory", "RecorderSettings", "record_job", "record_rank"]
