@@ -2,8 +2,6 @@
 # mypy: disable-error-code="no-untyped-def"
 # ruff: noqa: ANN001, ANN201, ANN202
 
-import numba
-
 from engine.runtime.allocators.block_store import (
     NONE,
     UNMAPPED,
@@ -19,10 +17,11 @@ from engine.runtime.allocators.caching_rules import (
     SMALL_LIMIT_BYTES,
     round_up,
 )
+from engine.runtime.allocators.compiled import compiled
 from engine.runtime.allocators.ordered_set import first_not_below, following
 
 
-@numba.njit(cache=True)
+@compiled
 def take_best_fit(blocks, rules, arena, size):
     """Returns the free row for a request, taken out of its set, or −1 where none may be used."""
     base = ordered_set_base(blocks)
@@ -44,7 +43,7 @@ def take_best_fit(blocks, rules, arena, size):
     return row
 
 
-@numba.njit(cache=True)
+@compiled
 def _away_from_the_growing_end(blocks, base, arena, row):
     """Returns the first candidate whose room to grow, unmapped range after it included, is not above the next one's."""
     while blocks.page[row] > 0:
@@ -55,7 +54,7 @@ def _away_from_the_growing_end(blocks, base, arena, row):
     return row
 
 
-@numba.njit(cache=True)
+@compiled
 def _growable_bytes(blocks, row):
     after = blocks.following[row]
     if after != NONE and blocks.state[after] == UNMAPPED:
@@ -63,7 +62,7 @@ def _growable_bytes(blocks, row):
     return blocks.size[row]
 
 
-@numba.njit(cache=True)
+@compiled
 def cut_to_size(blocks, rules, row, size):
     """Returns the row of the block handed out of ``row``, which is in no set; what is left over becomes free again."""
     if rules.expandable and size >= NPU_BASE_ALIGNMENT_FROM_BYTES:
@@ -80,7 +79,7 @@ def cut_to_size(blocks, rules, row, size):
     return row
 
 
-@numba.njit(cache=True)
+@compiled
 def _aligned_base(blocks, rules, row, size):
     """Returns a row that begins at the base alignment; the bytes before it, if any, become a free block."""
     offset = round_up(blocks.address[row], rules.base_alignment) - blocks.address[row]
@@ -91,7 +90,7 @@ def _aligned_base(blocks, rules, row, size):
     return aligned
 
 
-@numba.njit(cache=True)
+@compiled
 def _cut(blocks, row, size):
     """Shortens ``row`` to ``size`` and returns the row of the rest, in no set."""
     rest = new_part(blocks, row, blocks.address[row] + size, blocks.size[row] - size, blocks.state[row])

@@ -10,11 +10,11 @@ ranges by address.
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.runtime.allocators import ordered_set
+from engine.runtime.allocators.compiled import compiled
 
 NONE = -1
 
@@ -90,14 +90,14 @@ def grown(blocks: Blocks) -> Blocks:
     return Blocks._make((*columns, links, blocks.totals, driver, np.zeros(2 * capacity, dtype=np.int64)))
 
 
-@numba.njit(cache=True)
+@compiled
 def has_room(blocks):
     """Tells whether any one request can be served without growing: releasing cuts a row into three at most."""
     rows = blocks.totals[ROWS_USED] - blocks.totals[ROWS_SPARE]
     return 3 * rows + 32 <= len(blocks.address) and blocks.totals[DRIVER_ROWS] + rows + 32 <= len(blocks.driver)
 
 
-@numba.njit(cache=True)
+@compiled
 def new_row(blocks, address, size, arena, page, state):
     """Returns a row that is a whole segment; ``has_room`` was asked before."""
     row = blocks.totals[SPARE_HEAD]
@@ -119,7 +119,7 @@ def new_row(blocks, address, size, arena, page, state):
     return row
 
 
-@numba.njit(cache=True)
+@compiled
 def new_part(blocks, row, address, size, state):
     """Returns a row without neighbours for a part of ``row``'s segment."""
     part = new_row(blocks, address, size, blocks.arena[row], blocks.page[row], state)
@@ -127,7 +127,7 @@ def new_part(blocks, row, address, size, state):
     return part
 
 
-@numba.njit(cache=True)
+@compiled
 def retire_row(blocks, row):
     """Gives a row, in no set and no segment any more, back for later use."""
     blocks.state[row] = UNUSED
@@ -136,7 +136,7 @@ def retire_row(blocks, row):
     blocks.totals[ROWS_SPARE] += 1
 
 
-@numba.njit(cache=True)
+@compiled
 def link_after(blocks, row, added):
     """Puts ``added`` right after ``row`` in its segment."""
     after = blocks.following[row]
@@ -147,7 +147,7 @@ def link_after(blocks, row, added):
         blocks.previous[after] = added
 
 
-@numba.njit(cache=True)
+@compiled
 def enter_free(blocks, row):
     """Marks a row free and puts it into its arena's set of free blocks."""
     arena = blocks.arena[row]
@@ -158,14 +158,14 @@ def enter_free(blocks, row):
     ordered_set.insert(blocks.links, base, blocks.key, blocks.address, 2 * arena, row)
 
 
-@numba.njit(cache=True)
+@compiled
 def leave_free(blocks, row):
     """Takes a free row out of its set; its address and key must be those it was entered with."""
     base = ordered_set_base(blocks)
     ordered_set.remove(blocks.links, base, blocks.key, blocks.address, 2 * blocks.arena[row], row)
 
 
-@numba.njit(cache=True)
+@compiled
 def enter_unmapped(blocks, row):
     """Marks a row unmapped and puts it into its arena's set of unmapped ranges."""
     blocks.state[row] = UNMAPPED
@@ -174,20 +174,20 @@ def enter_unmapped(blocks, row):
     ordered_set.insert(blocks.links, base, blocks.key, blocks.address, 2 * blocks.arena[row] + 1, row)
 
 
-@numba.njit(cache=True)
+@compiled
 def leave_unmapped(blocks, row):
     """Takes an unmapped row out of its set."""
     base = ordered_set_base(blocks)
     ordered_set.remove(blocks.links, base, blocks.key, blocks.address, 2 * blocks.arena[row] + 1, row)
 
 
-@numba.njit(cache=True)
+@compiled
 def ordered_set_base(blocks):
     """Returns the slot of row 0's links: the number of roots."""
     return len(blocks.links) - 2 * len(blocks.address)
 
 
-@numba.njit(cache=True)
+@compiled
 def absorb(blocks, row, neighbour, state):
     """Merges ``neighbour`` into ``row``, which is in no set, if it is in ``state``; tells whether it was.
 
@@ -215,7 +215,7 @@ def absorb(blocks, row, neighbour, state):
     return True
 
 
-@numba.njit(cache=True)
+@compiled
 def log_call(blocks, action, address, size, stranded):
     """Appends a driver call of the current request."""
     call = blocks.driver[blocks.totals[DRIVER_ROWS]]
@@ -227,7 +227,7 @@ def log_call(blocks, action, address, size, stranded):
     blocks.totals[DRIVER_ROWS] += 1
 
 
-@numba.njit(cache=True)
+@compiled
 def whole_pages(blocks, row):
     """Returns (start, end) of the pages a row of an expandable segment covers fully; end ≤ start for none."""
     page, origin = blocks.page[row], blocks.origin[row]
@@ -236,7 +236,7 @@ def whole_pages(blocks, row):
     return origin + first * page, origin + last * page
 
 
-@numba.njit(cache=True)
+@compiled
 def is_whole_segment(blocks, row):
     """Tells whether a row has no neighbours."""
     return blocks.previous[row] == NONE and blocks.following[row] == NONE

@@ -2,8 +2,6 @@
 # mypy: disable-error-code="no-untyped-def"
 # ruff: noqa: ANN001, ANN201, ANN202
 
-import numba
-
 from engine.runtime.allocators.block_store import (
     FREE,
     LARGE_SEARCHES,
@@ -23,6 +21,7 @@ from engine.runtime.allocators.block_store import (
     retire_row,
     whole_pages,
 )
+from engine.runtime.allocators.compiled import compiled
 from engine.runtime.allocators.interface import DriverAction
 from engine.runtime.allocators.ordered_set import first_not_below, following, last, preceding
 
@@ -30,7 +29,7 @@ _SEGMENT_FREE = int(DriverAction.SEGMENT_FREE)
 _UNMAP = int(DriverAction.UNMAP)
 
 
-@numba.njit(cache=True)
+@compiled
 def release_cache(blocks):
     """Gives back every whole free segment and every fully free page, large pools first; returns the bytes."""
     before = blocks.totals[RESERVED_BYTES]
@@ -41,7 +40,7 @@ def release_cache(blocks):
     return before - blocks.totals[RESERVED_BYTES]
 
 
-@numba.njit(cache=True)
+@compiled
 def _release_arena(blocks, arena):
     base = ordered_set_base(blocks)
     count = 0
@@ -61,7 +60,7 @@ def _release_arena(blocks, arena):
             unmap_pages(blocks, row)
 
 
-@numba.njit(cache=True)
+@compiled
 def free_segment(blocks, row):
     """Gives back the segment of a whole free row."""
     leave_free(blocks, row)
@@ -70,7 +69,7 @@ def free_segment(blocks, row):
     retire_row(blocks, row)
 
 
-@numba.njit(cache=True)
+@compiled
 def unmap_pages(blocks, row):
     """Unmaps the pages a free row covers fully; the fragments before and after them stay as free blocks."""
     start, end = whole_pages(blocks, row)
@@ -103,7 +102,7 @@ def unmap_pages(blocks, row):
         retire_row(blocks, row)
 
 
-@numba.njit(cache=True)
+@compiled
 def collect_garbage(blocks, rules):
     """Gives back whole free segments of the large pools, those unused for longest first, down to the threshold.
 
@@ -133,7 +132,7 @@ def collect_garbage(blocks, rules):
                 released = True
 
 
-@numba.njit(cache=True)
+@compiled
 def release_for(blocks, rules, arena, size):
     """With a split limit: gives back one oversized block that is large enough, else several from the largest down.
 
@@ -156,7 +155,7 @@ def release_for(blocks, rules, arena, size):
     return released >= wanted
 
 
-@numba.njit(cache=True)
+@compiled
 def _release_oversized(blocks, row):
     """Returns the bytes given back: blocks above the split limit are whole segments unless the limit changed."""
     if blocks.page[row] > 0 or not is_whole_segment(blocks, row):

@@ -2,8 +2,6 @@
 # mypy: disable-error-code="no-untyped-def"
 # ruff: noqa: ANN001, ANN201, ANN202
 
-import numba
-
 from engine.runtime.allocators.best_fit import cut_to_size, take_best_fit
 from engine.runtime.allocators.block_store import (
     ACTIVE_BYTES,
@@ -24,6 +22,7 @@ from engine.runtime.allocators.block_store import (
 )
 from engine.runtime.allocators.cache_release import collect_garbage, release_cache, release_for
 from engine.runtime.allocators.caching_rules import SMALL_LIMIT_BYTES, UNLIMITED, rounded_size
+from engine.runtime.allocators.compiled import compiled
 from engine.runtime.allocators.driver_memory import mapped_block, new_segment
 from engine.runtime.allocators.interface import DriverAction, RequestKind
 from engine.runtime.allocators.stranded import stranded_bytes
@@ -35,7 +34,7 @@ _DEVICE_SYNCHRONIZE, _RETRY = int(DriverAction.SYNCHRONIZE), int(DriverAction.RE
 _OUT_OF_MEMORY = int(DriverAction.OUT_OF_MEMORY)
 
 
-@numba.njit(cache=True)
+@compiled
 def serve(blocks, rules, recorded, row_of, requests, results, start, stop_when_out):
     """Serves requests from ``start``; returns the index of the first one not served and whether memory ran out.
 
@@ -91,7 +90,7 @@ def serve(blocks, rules, recorded, row_of, requests, results, start, stop_when_o
     return len(kinds), False
 
 
-@numba.njit(cache=True)
+@compiled
 def allocate(blocks, rules, recorded, row_of, requested, small_arena):
     """Returns the row of a block for a request, or −1 when out of memory."""
     size = rounded_size(rules, requested)
@@ -118,14 +117,14 @@ def allocate(blocks, rules, recorded, row_of, requested, small_arena):
     return row
 
 
-@numba.njit(cache=True)
+@compiled
 def _from_driver(blocks, rules, recorded, arena, size):
     if rules.expandable:
         return mapped_block(blocks, rules, recorded, arena, size)
     return new_segment(blocks, rules, recorded, arena, size)
 
 
-@numba.njit(cache=True)
+@compiled
 def _retry(blocks, rules, recorded, row_of, arena, size):
     """Waits for the device, completes awaited frees, gives the cache back and asks the driver once more."""
     log_call(blocks, _DEVICE_SYNCHRONIZE, NONE, 0, -1)
@@ -138,7 +137,7 @@ def _retry(blocks, rules, recorded, row_of, arena, size):
     return _from_driver(blocks, rules, recorded, arena, size)
 
 
-@numba.njit(cache=True)
+@compiled
 def await_free(blocks, row):
     """Takes a block out of the allocated ones; it stays active until it is freed."""
     if blocks.state[row] == ALLOCATED:
@@ -146,7 +145,7 @@ def await_free(blocks, row):
         blocks.totals[ALLOCATED_BYTES] -= blocks.size[row]
 
 
-@numba.njit(cache=True)
+@compiled
 def free(blocks, row):
     """Makes an allocated or awaited block free and merges it with free neighbours."""
     if blocks.state[row] == ALLOCATED:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.core.units import GIB, KIB, MIB
+from engine.runtime.allocators.compiled import compiled
 
 UNLIMITED = 1 << 62
 MIN_BLOCK_BYTES = 512
@@ -102,13 +102,13 @@ def rules_of(settings: CachingSettings) -> Rules:
     )
 
 
-@numba.njit(cache=True)
+@compiled
 def round_up(value, unit):
     """Returns the smallest multiple of ``unit`` that is ≥ ``value``."""
     return (value + unit - 1) // unit * unit
 
 
-@numba.njit(cache=True)
+@compiled
 def rounded_size(rules, requested):
     """Returns the size of the block for a request: padded, then in steps of 512 B or of a part of a power of two."""
     size = requested + rules.pad
@@ -125,7 +125,7 @@ def rounded_size(rules, requested):
     return round_up(size, MIN_BLOCK_BYTES)
 
 
-@numba.njit(cache=True)
+@compiled
 def segment_size(size):
     """Returns what is asked of the driver when no free block fits a (rounded) size."""
     if size <= SMALL_LIMIT_BYTES:
@@ -135,7 +135,7 @@ def segment_size(size):
     return round_up(size, OWN_SEGMENT_ROUNDING_BYTES)
 
 
-@numba.njit(cache=True)
+@compiled
 def page_size(rules, arena):
     """Returns the page of an arena's expandable segments."""
     return rules.large_page if arena & 1 else rules.small_page

@@ -2,8 +2,6 @@
 # mypy: disable-error-code="no-untyped-def"
 # ruff: noqa: ANN001, ANN201, ANN202
 
-import numba
-
 from engine.runtime.allocators.block_store import (
     DIVERGED,
     FREE,
@@ -24,6 +22,7 @@ from engine.runtime.allocators.block_store import (
     ordered_set_base,
 )
 from engine.runtime.allocators.caching_rules import LARGE_SEGMENT_BYTES, page_size, round_up, segment_size
+from engine.runtime.allocators.compiled import compiled
 from engine.runtime.allocators.interface import DriverAction
 from engine.runtime.allocators.ordered_set import first_not_below, following
 from engine.runtime.allocators.stranded import stranded_bytes
@@ -32,7 +31,7 @@ _SEGMENT_ALLOCATE = int(DriverAction.SEGMENT_ALLOCATE)
 _MAP = int(DriverAction.MAP)
 
 
-@numba.njit(cache=True)
+@compiled
 def new_segment(blocks, rules, recorded, arena, size):
     """Returns a free row over a new segment for a (rounded) size, in no set, or −1 where the limit forbids it."""
     wanted = segment_size(size)
@@ -46,7 +45,7 @@ def new_segment(blocks, rules, recorded, arena, size):
     return row
 
 
-@numba.njit(cache=True)
+@compiled
 def _driver_address(blocks, recorded, size):
     """Returns the next address of the recording while it asks for what was recorded, an own one afterwards."""
     call = blocks.totals[RECORDED_CALLS]
@@ -58,14 +57,14 @@ def _driver_address(blocks, recorded, size):
     return _own_address(blocks, size)
 
 
-@numba.njit(cache=True)
+@compiled
 def _own_address(blocks, size):
     address = blocks.totals[NEXT_ADDRESS]
     blocks.totals[NEXT_ADDRESS] = round_up(address + size, LARGE_SEGMENT_BYTES)
     return address
 
 
-@numba.njit(cache=True)
+@compiled
 def mapped_block(blocks, rules, recorded, arena, size):
     """Returns a mapped free row of at least ``size``, in no set, or −1 where the limit forbids mapping enough pages.
 
@@ -84,7 +83,7 @@ def mapped_block(blocks, rules, recorded, arena, size):
     return row
 
 
-@numba.njit(cache=True)
+@compiled
 def _room_to_map(blocks, rules, recorded, arena, size):
     """Returns the first row of the lowest chain of free and unmapped rows that is long enough; reserves at need."""
     base = ordered_set_base(blocks)
@@ -106,7 +105,7 @@ def _room_to_map(blocks, rules, recorded, arena, size):
     return _reserve(blocks, rules, recorded, arena)
 
 
-@numba.njit(cache=True)
+@compiled
 def _reserve(blocks, rules, recorded, arena):
     """Returns a new unmapped row over a fresh address range. Its first page is the next recorded one, if any."""
     page = page_size(rules, arena)
@@ -119,7 +118,7 @@ def _reserve(blocks, rules, recorded, arena):
     return row
 
 
-@numba.njit(cache=True)
+@compiled
 def _map(blocks, rules, recorded, row, size, request_size):
     """Maps whole pages over the first ``size`` bytes of an unmapped row and merges it with free neighbours."""
     mapped = round_up(size, blocks.page[row])

@@ -7,20 +7,21 @@ Expected cost O(log n) per operation; nothing is allocated.
 # mypy: disable-error-code="no-untyped-def"
 # ruff: noqa: ANN001, ANN201, ANN202
 
-import numba
 import numpy as np
+
+from engine.runtime.allocators.compiled import compiled
 
 NONE = -1
 
 
-@numba.njit(cache=True)
+@compiled
 def _priority(block):
     """Returns a well-mixed number for a block id (the finaliser of a 32-bit multiplicative hash)."""
     mixed = (block + 1) * 0x9E3779B1 & 0xFFFFFFFF
     return (mixed ^ (mixed >> 15)) * 0x85EBCA77 & 0xFFFFFFFF
 
 
-@numba.njit(cache=True)
+@compiled
 def insert(child, base, key, address, root, block):
     """Adds ``block`` to the set at slot ``root``; ``base`` is the slot of block 0's links."""
     slot = root
@@ -45,7 +46,7 @@ def insert(child, base, key, address, root, block):
     child[high] = NONE
 
 
-@numba.njit(cache=True)
+@compiled
 def remove(child, base, key, address, root, block):
     """Takes ``block``, a member, out of the set at slot ``root``."""
     slot = root
@@ -68,7 +69,7 @@ def remove(child, base, key, address, root, block):
     child[slot] = low if low != NONE else high
 
 
-@numba.njit(cache=True)
+@compiled
 def first_not_below(child, base, key, address, root, wanted_key, wanted_address):
     """Returns the first member with (key, address) ≥ the wanted one, or −1."""
     found = NONE
@@ -82,13 +83,13 @@ def first_not_below(child, base, key, address, root, wanted_key, wanted_address)
     return found
 
 
-@numba.njit(cache=True)
+@compiled
 def following(child, base, key, address, root, block):
     """Returns the member after ``block`` (which need not be a member any more), or −1."""
     return first_not_below(child, base, key, address, root, key[block], address[block] + 1)
 
 
-@numba.njit(cache=True)
+@compiled
 def preceding(child, base, key, address, root, block):
     """Returns the last member before ``block``, or −1."""
     found = NONE
@@ -102,7 +103,7 @@ def preceding(child, base, key, address, root, block):
     return found
 
 
-@numba.njit(cache=True)
+@compiled
 def last(child, base, root):
     """Returns the greatest member, or −1."""
     found = NONE

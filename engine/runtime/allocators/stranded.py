@@ -6,8 +6,6 @@ asked for again, these bytes cannot.
 # mypy: disable-error-code="no-untyped-def"
 # ruff: noqa: ANN001, ANN201
 
-import numba
-
 from engine.runtime.allocators.block_store import (
     FREE,
     NONE,
@@ -16,10 +14,11 @@ from engine.runtime.allocators.block_store import (
     ordered_set_base,
     whole_pages,
 )
+from engine.runtime.allocators.compiled import compiled
 from engine.runtime.allocators.ordered_set import last
 
 
-@numba.njit(cache=True)
+@compiled
 def pinned_bytes(blocks, row):
     """Returns how much of a free row cannot be given back: all of a split segment, the page fragments of a mapped."""
     if blocks.page[row] == 0:
@@ -28,7 +27,7 @@ def pinned_bytes(blocks, row):
     return blocks.size[row] - max(end - start, 0)
 
 
-@numba.njit(cache=True)
+@compiled
 def stranded_bytes(blocks, size):
     """Returns the stranded bytes for a request of (rounded) ``size``, over all arenas."""
     total = 0
@@ -38,7 +37,7 @@ def stranded_bytes(blocks, size):
     return total
 
 
-@numba.njit(cache=True)
+@compiled
 def largest_free_bytes(blocks):
     """Returns the size of the largest free block of any arena, 0 where there is none."""
     base = ordered_set_base(blocks)
