@@ -13,7 +13,7 @@ from profiler_gui.toolkit.theme import Theme
 from profiler_gui.toolkit.translations import tr
 
 SWATCH = QSize(26, 12)
-SPACING_PX = 14
+SPACING_PX = 10
 
 
 class LineChoice(FlowBox):
@@ -31,7 +31,8 @@ class LineChoice(FlowBox):
         self._series: tuple[MemorySeries, ...] = ()
         self._boxes: dict[str, QCheckBox] = {}
         self._others = QToolButton()
-        self._others.setText(tr("Other components"))
+        self._others.setText(tr("Others"))
+        self._others.setToolTip(tr("Lines of other components"))
         self._others.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._others.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._menu = QMenu(self._others)
