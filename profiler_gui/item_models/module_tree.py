@@ -200,7 +200,7 @@ def title_of(node: ModuleNode) -> str:
 
 def found_by(node: ModuleNode) -> str:
     """Returns where the node's path comes from."""
-    return tr("inferred from the period of kernels") if node.inferred else tr("recorded")
+    return tr("inferred") if node.inferred else tr("recorded")
 
 
 def _alignment(column: int) -> Qt.AlignmentFlag:

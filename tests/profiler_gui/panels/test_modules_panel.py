@@ -37,7 +37,7 @@ def test_inferred_layers_are_marked_as_such(world, pane, qwen3):
     choose(pane, "module")
     proxy = pane._proxy
     layer = next(proxy.index(row, 0) for row in range(proxy.rowCount()) if proxy.index(row, 0).data() == "layer 0")
-    assert layer.siblingAtColumn(5).data() == "inferred from the period of kernels"
+    assert layer.siblingAtColumn(5).data() == "inferred"
 
 
 def test_recorded_modules_nest_and_source_lines_can_lead(world, pane, h100):
