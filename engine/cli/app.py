@@ -15,6 +15,7 @@ from engine.cli.devices import devices
 from engine.cli.info import info
 from engine.cli.models import models
 from engine.cli.replay import replay
+from engine.cli.simulate import simulate
 from engine.core.errors import EngineError, OperationCancelled
 
 
@@ -29,7 +30,7 @@ def build_cli() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_keep_commands_named)
-    for command in (info, analyze, compare, convert, devices, models, replay):
+    for command in (info, analyze, compare, convert, devices, models, replay, simulate):
         cli.command()(command)
     return cli
 

@@ -1,0 +1,45 @@
+"""``cannscope simulate``: runs the simulated runtime."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from engine.cli.console import EXIT_NO, JsonFlag, Output, QuietFlag, VerboseFlag
+from engine.report.provenance import run_provenance
+from engine.report.simulation import run_document, run_text
+from engine.workloads.overrides import enabled_overrides, set_overrides
+from engine.workloads.results import RunStatus
+from engine.workloads.scenario_file import read_scenario
+from engine.workloads.simulate import simulate as run_scenario
+
+EnableOption = Annotated[
+    list[str] | None, typer.Option("--enable", help="Optimization to switch on, as ID or ID:key=value,…; repeatable.")
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Scenario key to override, as batch.global=256; repeatable.")
+]
+
+
+def simulate(
+    scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML).")],
+    enable: EnableOption = None,
+    assign: SetOption = None,
+    as_json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    verbose: VerboseFlag = False,
+) -> int:
+    """Run a training job on the simulated runtime: step times, throughput, memory, and how they go over the run.
+
+    Example: cannscope simulate job.toml --set run.steps=2000 --enable fusion.attention
+    """
+    output = Output(as_json, quiet, verbose)
+    overrides: dict[tuple[str, ...], Any] = {**set_overrides(assign or ()), **enabled_overrides(enable or ())}
+    given = read_scenario(scenario, overrides)
+    with output.progress() as progress:
+        result = run_scenario(given, progress)
+    if as_json:
+        output.document(run_document(result, run_provenance(scenario, given.seed)))
+    else:
+        output.stdout.print(run_text(result))
+    return 0 if result.status is RunStatus.DONE else EXIT_NO

@@ -1,0 +1,60 @@
+"""What calls of the device driver cost the host, from the data file with their provenance."""
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+
+from engine.core.arrays import Int64Array
+from engine.runtime.allocators.interface import DriverAction, DriverLog
+
+
+@dataclass(frozen=True, slots=True)
+class DriverCosts:
+    """Host time of driver calls, ns; each waits for the device first.
+
+    Attributes:
+        by_action: ns by DriverAction.
+        catch_ns: Catching an out-of-memory error in the training loop.
+    """
+
+    by_action: tuple[int, ...]
+    catch_ns: int
+
+    def of(self, log: DriverLog) -> Int64Array:
+        """Returns the cost of each call of a log, int64 ns."""
+        return np.array(self.by_action, np.int64)[log.action]
+
+
+SYNCHRONIZING = (
+    DriverAction.SEGMENT_ALLOCATE,
+    DriverAction.SEGMENT_FREE,
+    DriverAction.MAP,
+    DriverAction.UNMAP,
+    DriverAction.SYNCHRONIZE,
+    DriverAction.STITCH,
+)
+"""Calls for which the host waits until the device has finished everything."""
+DRIVER_CALLS = (
+    DriverAction.SEGMENT_ALLOCATE,
+    DriverAction.SEGMENT_FREE,
+    DriverAction.MAP,
+    DriverAction.UNMAP,
+    DriverAction.STITCH,
+)
+"""What counts as a call of the driver."""
+
+
+def load_driver_costs() -> DriverCosts:
+    """Returns the shipped costs."""
+    text = resources.files("engine.devices").joinpath("data", "driver.json").read_text(encoding="utf-8")
+    calls = {name: round(float(entry["value"])) for name, entry in json.loads(text)["calls"].items()}
+    known = {
+        DriverAction.SEGMENT_ALLOCATE: "segment_allocate_ns",
+        DriverAction.SEGMENT_FREE: "segment_free_ns",
+        DriverAction.MAP: "map_ns",
+        DriverAction.UNMAP: "unmap_ns",
+        DriverAction.STITCH: "stitch_ns",
+    }
+    return DriverCosts(tuple(calls[known[item]] if item in known else 0 for item in DriverAction), calls["catch_ns"])

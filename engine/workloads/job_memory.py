@@ -1,0 +1,265 @@
+"""The device memory of one class of ranks over a whole run: its allocator, what it holds, what it cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from engine.core.arrays import Int64Array
+from engine.core.errors import ScenarioError
+from engine.graph.task_graph import BufferTag
+from engine.runtime.allocators.caching import CachingAllocator
+from engine.runtime.allocators.caching_rules import CachingSettings
+from engine.runtime.allocators.catalogue import allocator_policy
+from engine.runtime.allocators.interface import Allocator, AllocatorRun, DriverAction, RequestKind, RequestLog
+from engine.workloads.driver_costs import DRIVER_CALLS, SYNCHRONIZING, DriverCosts
+from engine.workloads.executed import Stall
+from engine.workloads.memory_plan import (
+    ALLOCATE,
+    MemoryPlan,
+    PlacedRequests,
+    persistent_requests,
+    program_requests,
+)
+from engine.workloads.program import Item
+from engine.workloads.scenario import LongLived, Scenario
+
+_SEPARATE_CLASSES = (0, 0, 0, 1)
+"""Lifetime classes of automatic memory management by buffer tag: what outlives its step has segments of its own."""
+
+
+def new_job_allocator(scenario: Scenario) -> Allocator:
+    """Returns the allocator of a scenario under its limit. Raises ScenarioError for one that cannot run a job yet."""
+    memory, name = scenario.memory, _allocator_name(scenario)
+    limit = memory.limit_bytes or scenario.device.hbm_usable_bytes
+    if name in ("caching", "caching-cuda", "expandable"):
+        settings = _tuned(allocator_policy(name).under(limit).settings, scenario)
+        return CachingAllocator(settings)
+    if name == "amc":
+        settings = _tuned(allocator_policy("expandable").under(limit).settings, scenario)
+        return CachingAllocator(settings, class_of_tag=_SEPARATE_CLASSES)
+    message = f'memory.allocator = "{name}" cannot run a training job; use caching, caching-cuda, expandable or amc'
+    raise ScenarioError(message)
+
+
+def _allocator_name(scenario: Scenario) -> str:
+    chosen = {
+        "memory.expandable_segments": "expandable",
+        "memory.amc": "amc",
+        "memory.stitching": "stitching",
+        "memory.static_plan": "static",
+    }
+    named = [name for identifier, name in chosen.items() if scenario.enabled(identifier)]
+    if len(named) > 1:
+        raise ScenarioError(f"optimizations name several allocators: {', '.join(named)}; keep one")
+    return named[0] if named else scenario.memory.allocator
+
+
+def _tuned(settings: CachingSettings, scenario: Scenario) -> CachingSettings:
+    chosen = scenario.optimizations
+    if "memory.gc_threshold" in chosen:
+        ratio = float(chosen["memory.gc_threshold"].get("threshold", 0.8))
+        settings = replace(settings, garbage_collection_ratio=ratio)
+    if "memory.max_split_size" in chosen:
+        size = int(float(chosen["memory.max_split_size"].get("size_mb", 128)) * (1 << 20))
+        settings = replace(settings, max_split_size_bytes=size)
+    return replace(settings, device_memory_bytes=scenario.device.hbm_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecord:
+    """What memory did during one step.
+
+    Attributes:
+        peak_allocated_bytes: Largest sum of blocks.
+        peak_reserved_bytes: Largest sum of segments or mapped pages.
+        end_allocated_bytes: After the step: what outlives it.
+        end_reserved_bytes: After the step.
+        stranded_bytes: At the worst miss of the step, −1 where there was none.
+        retries: Allocations that had to empty the cache first.
+        driver_calls: Segments and pages taken and given back.
+        caught: Out-of-memory errors the training loop caught.
+        stall_ns: Host time of all that.
+        failed_bytes: Size of the request that ended the run, 0 where none did.
+    """
+
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+    end_allocated_bytes: int
+    end_reserved_bytes: int
+    stranded_bytes: int
+    retries: int
+    driver_calls: int
+    caught: int
+    stall_ns: int
+    failed_bytes: int
+
+
+@dataclass(eq=False)
+class StretchResult:
+    """How far a stretch of a program came.
+
+    Attributes:
+        stalls: Item index → what memory cost inside it.
+        failed_item: Item whose request failed, −1 where all were served.
+        failed_operator: Operator of that item's block.
+    """
+
+    stalls: dict[int, list[Stall]]
+    failed_item: int
+    failed_operator: int
+
+
+@dataclass(eq=False)
+class JobMemory:
+    """Memory of one class of ranks while a run goes on.
+
+    Attributes:
+        allocator: The policy with its state.
+        plan: Ids of tensors.
+        costs: Of driver calls.
+        born: Tensors that outlive their step.
+        generator: Draws them.
+    """
+
+    allocator: Allocator
+    plan: MemoryPlan
+    costs: DriverCosts
+    born: LongLived
+    generator: np.random.Generator
+    _deaths: dict[int, list[int]] = field(default_factory=dict)
+    _next_id: int = 0
+    _free_ids: list[int] = field(default_factory=list)
+    _runs: list[AllocatorRun] = field(default_factory=list)
+    _caught: int = 0
+    _failed_bytes: int = 0
+
+    def load(self, sizes: Int64Array) -> bool:
+        """Allocates what lives as long as the job; returns whether it fitted."""
+        self._next_id = self.plan.persistent_count + self.plan.step_id_count
+        run = self.allocator.run(persistent_requests(sizes), stop_when_out=True)
+        self._runs.append(run)
+        return not _ran_out(run)
+
+    def serve(
+        self, items: Sequence[Item], length_of: Sequence[int], sequences: int, step: int, births: int
+    ) -> StretchResult:
+        """Serves a stretch of a program with ``births`` long-lived tensors born somewhere in it.
+
+        Where memory runs out, what the stretch held is freed again, as leaving its Python frames does.
+        """
+        placed = program_requests(self.plan, items, length_of, sequences)
+        placed = self._with_long_lived(placed, step, births)
+        run = self.allocator.run(placed.log, stop_when_out=True)
+        self._runs.append(run)
+        result = StretchResult(_stalls(run, placed, self.costs), -1, 0)
+        if _ran_out(run):
+            last = run.served - 1
+            result.failed_item, result.failed_operator = int(placed.item[last]), int(placed.operator[last])
+            self._failed_bytes = int(placed.log.size_bytes[last])
+            self._unwind(placed.log, run.served)
+        return result
+
+    def catch(self) -> int:
+        """Empties the cache after a caught error; returns its host time, ns."""
+        self._caught += 1
+        self._failed_bytes = 0
+        run = self.allocator.run(_requests([RequestKind.EMPTY_CACHE], [-1], [0], [0]))
+        self._runs.append(run)
+        return int(self.costs.of(run.driver).sum()) + self.costs.catch_ns
+
+    def births(self) -> int:
+        """Returns how many long-lived tensors are born in a step."""
+        return int(self.generator.poisson(self.born.per_step)) if self.born.per_step else 0
+
+    def bury(self, step: int) -> None:
+        """Frees the long-lived tensors that die at a step."""
+        dying = self._deaths.pop(step, [])
+        if dying:
+            kinds = [RequestKind.FREE] * len(dying)
+            self._runs.append(self.allocator.run(_requests(kinds, dying, [0] * len(dying), [0] * len(dying))))
+            self._free_ids += dying
+
+    def record(self) -> MemoryRecord:
+        """Returns what happened since the last record."""
+        runs, self._runs = self._runs, []
+        actions = np.concatenate([run.driver.action for run in runs] or [np.empty(0, np.int64)])
+        stranded = np.concatenate([run.driver.stranded_bytes for run in runs] or [np.empty(0, np.int64)])
+        state = self.allocator.state
+        record = MemoryRecord(
+            peak_allocated_bytes=max((int(run.allocated_bytes.max(initial=0)) for run in runs), default=0),
+            peak_reserved_bytes=max((int(run.reserved_bytes.max(initial=0)) for run in runs), default=0),
+            end_allocated_bytes=state.allocated_bytes,
+            end_reserved_bytes=state.reserved_bytes,
+            stranded_bytes=int(stranded.max(initial=-1)),
+            retries=int((actions == DriverAction.RETRY).sum()),
+            driver_calls=int(np.isin(actions, DRIVER_CALLS).sum()),
+            caught=self._caught,
+            stall_ns=sum(int(self.costs.of(run.driver).sum()) for run in runs) + self._caught * self.costs.catch_ns,
+            failed_bytes=self._failed_bytes,
+        )
+        self._caught = 0
+        return record
+
+    def _with_long_lived(self, placed: PlacedRequests, step: int, births: int) -> PlacedRequests:
+        if not births or not len(placed.log):
+            return placed
+        where = np.sort(self.generator.integers(0, len(placed.log), births))
+        sizes = self.generator.integers(self.born.minimum_bytes, self.born.maximum_bytes + 1, births)
+        ids = np.array([self._new_long_lived(step) for _ in range(births)], np.int64)
+        log = placed.log
+        merged = RequestLog(
+            kind=np.insert(log.kind, where, ALLOCATE),
+            block=np.insert(log.block, where, ids),
+            size_bytes=np.insert(log.size_bytes, where, sizes),
+            stream=np.insert(log.stream, where, 0),
+            tag=np.insert(log.tag, where, int(BufferTag.LONG_LIVED)),
+        )
+        item = np.insert(placed.item, where, placed.item[where])
+        operator = np.insert(placed.operator, where, placed.operator[where])
+        return PlacedRequests(merged, item, operator)
+
+    def _new_long_lived(self, step: int) -> int:
+        if self._free_ids:
+            number = self._free_ids.pop()
+        else:
+            number, self._next_id = self._next_id, self._next_id + 1
+        if self.born.lifetime_steps:
+            life = 1 + int(self.generator.exponential(self.born.lifetime_steps))
+            self._deaths.setdefault(step + life, []).append(number)
+        return number
+
+    def _unwind(self, log: RequestLog, served: int) -> None:
+        """Frees what the failed stretch holds, as leaving its Python frames does; what outlives steps stays."""
+        kind, block, tag = log.kind[:served], log.block[:served], log.tag[:served]
+        mine = tag != BufferTag.LONG_LIVED
+        numbers, place = np.unique(block[mine], return_inverse=True)
+        held = np.bincount(place, np.where(kind[mine] == ALLOCATE, 1, -1), len(numbers))
+        left = numbers[held > 0]
+        kinds = [RequestKind.FREE] * len(left)
+        zeros = [0] * len(left)
+        self._runs.append(self.allocator.run(_requests(kinds, left.tolist(), zeros, zeros)))
+
+
+def _requests(kinds: Sequence[int], blocks: Sequence[int], sizes: Sequence[int], tags: Sequence[int]) -> RequestLog:
+    columns = [np.array(values, np.int64) for values in (kinds, blocks, sizes, tags)]
+    return RequestLog(columns[0], columns[1], columns[2], np.zeros_like(columns[0]), columns[3])
+
+
+def _ran_out(run: AllocatorRun) -> bool:
+    actions = run.driver.action
+    return bool(len(actions)) and int(actions[-1]) == DriverAction.OUT_OF_MEMORY
+
+
+def _stalls(run: AllocatorRun, placed: PlacedRequests, costs: DriverCosts) -> dict[int, list[Stall]]:
+    """Returns the driver's calls as stalls of the operators that caused them, one for all calls of an operator."""
+    waits = np.isin(run.driver.action, SYNCHRONIZING)
+    request = run.driver.request[waits]
+    cost = costs.of(run.driver)[waits]
+    stalls: dict[int, list[Stall]] = {}
+    # A few dozen driver calls per step at most.
+    for number in np.unique(request).tolist():
+        total = int(cost[request == number].sum())
+        item, operator = int(placed.item[number]), int(placed.operator[number])
+        stalls.setdefault(item, []).append(Stall(operator, total, True))
+    return stalls

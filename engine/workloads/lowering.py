@@ -1,0 +1,306 @@
+"""What every block of a lowering shares: sizes per rank, chosen fusions, and the recurring groups of operators."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.core.arrays import Int64Array
+from engine.devices.spec import DType
+from engine.graph.collective_kinds import CollectiveKind
+from engine.graph.task_graph import TaskKind
+from engine.runtime.cost import catalogue, matmul
+from engine.workloads.blocks import LAST, NONE_AWAITED, ONE_BEFORE, BlockBuilder, GroupKind, shape_text
+from engine.workloads.models import ModelSpec
+from engine.workloads.scenario import Parallelism, Recompute, Scenario
+
+FP32_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fusions:
+    """Which operators run as one kernel."""
+
+    attention: bool = False
+    rms_norm: bool = False
+    swiglu: bool = False
+    rope: bool = False
+    softmax: bool = False
+    cross_entropy: bool = False
+    optimizer: bool = False
+    gradient_accumulation: bool = False
+    dropout_add: bool = False
+
+
+def fusions_of(scenario: Scenario) -> Fusions:
+    """Returns the fusions of a scenario.
+
+    On CUDA devices the kernels that Megatron-LM has always shipped are on: scaled masked softmax, bias with dropout and
+    addition, gradient accumulation inside the weight gradient, the multi-tensor optimizer.
+    """
+    on = scenario.enabled
+    cuda = scenario.device.vendor == "NVIDIA"
+    return Fusions(
+        attention=on("fusion.attention"),
+        rms_norm=on("fusion.rms_norm"),
+        swiglu=on("fusion.swiglu"),
+        rope=on("fusion.rope"),
+        softmax=cuda or on("fusion.softmax_dropout"),
+        cross_entropy=on("fusion.cross_entropy"),
+        optimizer=cuda or on("fusion.optimizer"),
+        gradient_accumulation=cuda or on("fusion.gradient_accumulation"),
+        dropout_add=cuda or on("fusion.softmax_dropout"),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowering:
+    """One rank's view of a micro-batch.
+
+    Attributes:
+        model: What is lowered.
+        parallel: Layout.
+        fusions: What runs as one kernel.
+        recompute: What the backward pass computes again.
+        sequences: Sequences of a micro-batch.
+        lengths: int64, shape (lengths,): padded tokens of each sequence.
+    """
+
+    model: ModelSpec
+    parallel: Parallelism
+    fusions: Fusions
+    recompute: Recompute
+    sequences: int
+    lengths: Int64Array
+
+    @property
+    def dtype(self) -> DType:
+        """Of weights and activations."""
+        return self.model.dtype
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one activation."""
+        return self.dtype.size_bytes
+
+    @property
+    def queries(self) -> Int64Array:
+        """int64: tokens of one sequence this rank computes."""
+        return -(-self.lengths // self.parallel.context)
+
+    @property
+    def tokens(self) -> Int64Array:
+        """int64: tokens of the micro-batch inside tensor-parallel regions."""
+        return self.sequences * self.queries
+
+    @property
+    def splits_sequence(self) -> bool:
+        """Whether norms, dropouts and the residual stream are split over the tensor group."""
+        return self.parallel.sequence_parallel and self.parallel.tensor > 1
+
+    @property
+    def stream_tokens(self) -> Int64Array:
+        """int64: tokens of the residual stream this rank holds."""
+        return -(-self.tokens // self.parallel.tensor) if self.splits_sequence else self.tokens
+
+    @property
+    def stream_bytes(self) -> Int64Array:
+        """int64: bytes of the residual stream this rank holds."""
+        return self.stream_tokens * self.model.hidden * self.element_bytes
+
+    @property
+    def full_bytes(self) -> Int64Array:
+        """int64: bytes of the residual stream of all ranks of a tensor group together."""
+        return self.tokens * self.model.hidden * self.element_bytes
+
+    @property
+    def q_width(self) -> int:
+        """Width of this rank's query heads."""
+        return self.model.q_width // self.parallel.tensor
+
+    @property
+    def kv_width(self) -> int:
+        """Width of this rank's key heads: at least one, repeated where there are fewer than ranks."""
+        return max(self.model.kv_width // self.parallel.tensor, self.model.head_dim)
+
+    @property
+    def ffn(self) -> int:
+        """Width of this rank's part of a feed-forward block."""
+        return self.model.ffn // self.parallel.tensor
+
+    @property
+    def has_dropout(self) -> bool:
+        """Whether training drops activations (GPT family)."""
+        return not self.model.gated
+
+    def builder(self, phase: str) -> BlockBuilder:
+        """Returns an empty block."""
+        return BlockBuilder(phase, len(self.lengths))
+
+    def with_lengths(self, lengths: Int64Array) -> "Lowering":
+        """Returns the same lowering for other lengths."""
+        return replace(self, lengths=lengths)
+
+
+def add_matmul(
+    block: BlockBuilder,
+    low: Lowering,
+    rows: Int64Array | int,
+    columns: Int64Array | int,
+    summed: Int64Array | int,
+    reads: tuple[str, ...],
+    writes: dict[str, Int64Array | float],
+    *,
+    out_bytes: int | None = None,
+    awaits: int = LAST,
+) -> None:
+    """Adds a product [rows, summed] × [summed, columns]."""
+    table = matmul(rows, columns, summed, low.dtype, out_bytes_per_element=out_bytes)
+    first = [int(np.ravel(size)[0]) for size in (rows, summed, columns)]
+    shape = shape_text(first[:2], first[1:])
+    block.compute("MatMulV3", TaskKind.CUBE, table, reads, writes, shape=shape, awaits=awaits)
+
+
+def add_weight_gradient(
+    block: BlockBuilder, low: Lowering, name: str, widths: tuple[int, int], reads: tuple[str, ...], awaits: int
+) -> None:
+    """Adds the gradient of a weight [out, in] and its addition to the fp32 main gradient."""
+    out_width, in_width = widths
+    size = out_width * in_width
+    if low.fusions.gradient_accumulation:
+        add_matmul(block, low, out_width, in_width, low.tokens, reads, {}, out_bytes=FP32_BYTES, awaits=awaits)
+        return
+    tensor = f"{name}_gradient"
+    written: dict[str, Int64Array | float] = {tensor: size * low.element_bytes}
+    add_matmul(block, low, out_width, in_width, low.tokens, reads, written, awaits=awaits)
+    table = catalogue.vector_operator("elementwise", 1, size, DType.FP32, FP32_BYTES + low.element_bytes, FP32_BYTES)
+    block.compute("Add", TaskKind.VECTOR, table, (tensor,), shape=shape_text([size], [size]), awaits=NONE_AWAITED)
+
+
+def add_linear_backward(
+    block: BlockBuilder,
+    low: Lowering,
+    name: str,
+    out_width: int,
+    in_width: int,
+    gradient: str,
+    saved_input: str,
+    input_gradient: str,
+    *,
+    column_parallel: bool,
+) -> None:
+    """Adds the backward pass of x [tokens, in] → y [tokens, out] where one of the widths is this rank's part.
+
+    Column-parallel (``out_width`` is a part): with sequence parallelism the input is gathered again beside the product
+    for the input's gradient, and that gradient is reduced beside the product for the weight's, as Megatron-LM does;
+    without it the gradient is all-reduced beside it. Row-parallel: with sequence parallelism the output's gradient was
+    gathered before by the caller.
+    """
+    communicates = column_parallel and low.parallel.tensor > 1
+    size = low.tokens * in_width * low.element_bytes
+    whole = saved_input
+    if communicates and low.splits_sequence:
+        whole = f"{name}_gathered"
+        block.collective(CollectiveKind.ALL_GATHER, GroupKind.TENSOR, size, (saved_input,), {whole: size})
+    beside = NONE_AWAITED if whole != saved_input else LAST
+    full = f"{input_gradient}_full" if communicates and low.splits_sequence else input_gradient
+    add_matmul(block, low, low.tokens, in_width, out_width, (gradient,), {full: size}, awaits=beside)
+    if communicates and low.splits_sequence:
+        block.collective(
+            CollectiveKind.REDUCE_SCATTER,
+            GroupKind.TENSOR,
+            size,
+            (full,),
+            {input_gradient: size // low.parallel.tensor},
+        )
+    elif communicates:
+        block.collective(CollectiveKind.ALL_REDUCE, GroupKind.TENSOR, size, (full,))
+    awaits = (ONE_BEFORE if whole != saved_input else NONE_AWAITED) if communicates else LAST
+    add_weight_gradient(block, low, name, (out_width, in_width), (gradient, whole), awaits)
+
+
+def add_elementwise(
+    block: BlockBuilder,
+    low: Lowering,
+    name: str,
+    elements: Int64Array,
+    reads: tuple[str, ...],
+    writes: dict[str, Int64Array | float],
+    *,
+    inputs: int = 2,
+    dtype: DType | None = None,
+) -> None:
+    """Adds an addition, product or the like."""
+    table = catalogue.elementwise(elements, dtype or low.dtype, inputs=inputs)
+    block.compute(name, TaskKind.VECTOR, table, reads, writes, shape=shape_text([elements[0]]))
+
+
+def add_norm(block: BlockBuilder, low: Lowering, source: str, target: str) -> None:
+    """Adds the norm of the residual stream: one kernel, or the seven an unfused RMSNorm is made of."""
+    rows, hidden = low.stream_tokens, low.model.hidden
+    shape = shape_text([rows[0], hidden], [hidden])
+    if not low.model.gated:
+        table = catalogue.norm(rows, hidden, low.dtype, family="layer_norm")
+        block.compute("LayerNormV3", TaskKind.VECTOR, table, (source,), {target: low.stream_bytes}, shape=shape)
+        return
+    if low.fusions.rms_norm:
+        table = catalogue.norm(rows, hidden, low.dtype)
+        block.compute("RmsNorm", TaskKind.VECTOR, table, (source,), {target: low.stream_bytes}, shape=shape)
+        return
+    wide, elements = rows * hidden * FP32_BYTES, rows * hidden
+    cast = catalogue.cast(elements, low.dtype, DType.FP32)
+    block.compute("Cast", TaskKind.VECTOR, cast, (source,), {f"{target}_f32": wide}, shape=shape)
+    add_elementwise(
+        block, low, "Pows", elements, (f"{target}_f32",), {f"{target}_sq": wide}, inputs=1, dtype=DType.FP32
+    )
+    mean = catalogue.vector_operator("reduce", rows, hidden, DType.FP32, FP32_BYTES, 0)
+    block.compute("ReduceMean", TaskKind.VECTOR, mean, (f"{target}_sq",), {f"{target}_rs": rows * 4}, shape=shape)
+    add_elementwise(block, low, "Rsqrt", rows, (f"{target}_rs",), {}, inputs=1, dtype=DType.FP32)
+    reads = (f"{target}_f32", f"{target}_rs")
+    add_elementwise(block, low, "Mul", elements, reads, {f"{target}_n": wide}, inputs=1, dtype=DType.FP32)
+    cast = catalogue.cast(elements, DType.FP32, low.dtype)
+    block.compute("Cast", TaskKind.VECTOR, cast, (f"{target}_n",), {f"{target}_c": low.stream_bytes}, shape=shape)
+    add_elementwise(block, low, "Mul", elements, (f"{target}_c",), {target: low.stream_bytes}, inputs=1)
+
+
+def add_norm_backward(block: BlockBuilder, low: Lowering, gradient: str, source: str, target: str) -> None:
+    """Adds the norm's derivative: one kernel, or the six of an unfused RMSNorm."""
+    rows, hidden = low.stream_tokens, low.model.hidden
+    shape = shape_text([rows[0], hidden], [hidden])
+    if low.fusions.rms_norm or not low.model.gated:
+        family = "rms_norm_grad" if low.model.gated else "layer_norm_grad"
+        name = "RmsNormGrad" if low.model.gated else "LayerNormGradV3"
+        table = catalogue.norm_grad(rows, hidden, low.dtype, family=family)
+        block.compute(name, TaskKind.VECTOR, table, (gradient, source), {target: low.stream_bytes}, shape=shape)
+        return
+    elements, wide = rows * hidden, rows * hidden * FP32_BYTES
+    add_elementwise(block, low, "Mul", elements, (gradient,), {f"{target}_w": low.stream_bytes}, inputs=1)
+    cast = catalogue.cast(elements, low.dtype, DType.FP32)
+    block.compute("Cast", TaskKind.VECTOR, cast, (f"{target}_w",), {f"{target}_f": wide}, shape=shape)
+    reads = (f"{target}_f", source)
+    add_elementwise(block, low, "Mul", elements, reads, {f"{target}_p": wide}, dtype=DType.FP32)
+    total = catalogue.vector_operator("reduce", rows, hidden, DType.FP32, FP32_BYTES, 0)
+    block.compute("ReduceSum", TaskKind.VECTOR, total, (f"{target}_p",), {}, shape=shape)
+    add_elementwise(block, low, "Addcmul", elements, reads, {f"{target}_a": wide}, inputs=3, dtype=DType.FP32)
+    cast = catalogue.cast(elements, DType.FP32, low.dtype)
+    block.compute("Cast", TaskKind.VECTOR, cast, (f"{target}_a",), {target: low.stream_bytes}, shape=shape)
+
+
+def add_gather(block: BlockBuilder, low: Lowering, source: str, target: str) -> None:
+    """Adds the gathering of the residual stream before a tensor-parallel region; nothing where it is whole already."""
+    if low.splits_sequence:
+        block.collective(
+            CollectiveKind.ALL_GATHER, GroupKind.TENSOR, low.full_bytes, (source,), {target: low.full_bytes}
+        )
+
+
+def add_reduction(block: BlockBuilder, low: Lowering, source: str, target: str) -> str:
+    """Adds the sum over the tensor group after a row-parallel matrix and returns the name of the result."""
+    if low.parallel.tensor == 1:
+        return source
+    if low.splits_sequence:
+        block.collective(
+            CollectiveKind.REDUCE_SCATTER, GroupKind.TENSOR, low.full_bytes, (source,), {target: low.stream_bytes}
+        )
+        return target
+    block.collective(CollectiveKind.ALL_REDUCE, GroupKind.TENSOR, low.full_bytes, (source,))
+    return source

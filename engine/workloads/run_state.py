@@ -1,0 +1,111 @@
+"""What a run keeps between steps: prices, programs, and the memory of every class of ranks."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.core.arrays import Int64Array
+from engine.core.errors import ScenarioError
+from engine.devices.catalogue import topology_of
+from engine.runtime.collectives import network_of
+from engine.workloads.driver_costs import load_driver_costs
+from engine.workloads.job_memory import JobMemory, MemoryRecord, new_job_allocator
+from engine.workloads.memory_plan import add_blocks, memory_plan, persistent_sizes
+from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING
+from engine.workloads.program import StageProgram, lowering_of, stage_program, step_blocks, transfer_bytes
+from engine.workloads.scenario import LengthDistribution, OutOfMemoryPolicy, Scenario, WorkloadKind
+from engine.workloads.sequence_lengths import RunLengths, draw_lengths
+from engine.workloads.step_graph import RankClass
+from engine.workloads.templates import Machine, Template, priced
+
+
+@dataclass(eq=False)
+class RunState:
+    """A run between steps.
+
+    Attributes:
+        scenario: What is run.
+        machine: What prices depend on.
+        lengths: Of all sequences.
+        transfer_bytes: int64, shape (lengths,): an activation between stages.
+        programs: By stage.
+        classes: Ranks that do the same at the same times.
+        templates: Priced blocks by sequences of a micro-batch and name.
+        memories: One per class.
+        persistent: Sizes of what lives as long as the job, one array per class.
+        records: What memory did, per step and class.
+    """
+
+    scenario: Scenario
+    machine: Machine
+    lengths: RunLengths
+    transfer_bytes: Int64Array
+    programs: tuple[StageProgram, ...]
+    classes: tuple[RankClass, ...]
+    templates: dict[tuple[int, str], Template] = field(default_factory=dict)
+    memories: list[JobMemory] = field(default_factory=list)
+    persistent: list[Int64Array] = field(default_factory=list)
+    records: list[list[MemoryRecord]] = field(default_factory=list)
+
+    def price(self, sequences: int) -> None:
+        """Prices all blocks for micro-batches of so many sequences, and lets every class know their tensors."""
+        if any(known == sequences for known, _ in self.templates):
+            return
+        low = lowering_of(self.scenario, self.lengths.known, sequences)
+        blocks = step_blocks(self.scenario, low)
+        for name, block in blocks.items():
+            count = 1 if name.startswith(("zero", "optimizer")) else len(low.lengths)
+            self.templates[sequences, name] = priced(block, self.machine, count)
+        for memory in self.memories:
+            add_blocks(memory.plan, sequences, blocks)
+
+
+def check_simulated(scenario: Scenario) -> None:
+    """Raises ScenarioError for what a simulated training job cannot do."""
+    if scenario.kind is not WorkloadKind.TRAINING:
+        raise ScenarioError('kind = "serving" cannot be simulated by this release; use kind = "training"')
+    for identifier in scenario.optimizations:
+        if identifier not in SIMULATED_IN_TRAINING:
+            known = ", ".join(sorted(SIMULATED_IN_TRAINING))
+            raise ScenarioError(f"optimizations: {identifier} does not act on a simulated training job; known: {known}")
+    if not scenario.device.supports(scenario.model.dtype):
+        name = scenario.model.dtype.name.lower()
+        raise ScenarioError(f'model.dtype = "{name}" is not multiplied by device {scenario.device.id}; use "fp16"')
+    varies = scenario.batch.lengths.distribution is not LengthDistribution.FIXED
+    if scenario.parallel.expert > 1:
+        if varies:
+            raise ScenarioError("parallel.expert > 1 needs one batch.sequence_length for all: replicas exchange tokens")
+        if scenario.memory.on_out_of_memory is OutOfMemoryPolicy.SPLIT:
+            message = 'parallel.expert > 1 needs memory.on_out_of_memory = "abort": replicas exchange tokens'
+            raise ScenarioError(message)
+
+
+def prepared_run(scenario: Scenario) -> RunState:
+    """Returns the state of a run before its first step. Raises ScenarioError."""
+    check_simulated(scenario)
+    varies = scenario.batch.lengths.distribution is not LengthDistribution.FIXED
+    replicas = scenario.parallel.data if varies or scenario.memory.long_lived.per_step > 0 else 1
+    lengths = draw_lengths(scenario, replicas)
+    network = network_of(topology_of(scenario.device), scenario.devices_per_node)
+    programs = tuple(stage_program(scenario, stage) for stage in range(scenario.parallel.pipeline))
+    low = lowering_of(scenario, lengths.known)
+    state = RunState(
+        scenario=scenario,
+        machine=Machine(scenario.device, network, scenario.parallel),
+        lengths=lengths,
+        transfer_bytes=transfer_bytes(low),
+        programs=programs,
+        classes=tuple(RankClass(stage, replica) for stage in range(len(programs)) for replica in range(replicas)),
+    )
+    blocks = step_blocks(scenario, low.with_lengths(lengths.known[:1]))
+    costs = load_driver_costs()
+    for number, ranks in enumerate(state.classes):
+        program = programs[ranks.stage]
+        sizes = persistent_sizes(scenario, program.weights)
+        plan = memory_plan(blocks, state.transfer_bytes, program.slot_count, scenario.micro_batch_count, len(sizes))
+        generator = np.random.default_rng([scenario.seed, 2, number])
+        allocator = new_job_allocator(scenario)
+        state.persistent.append(sizes)
+        state.memories.append(JobMemory(allocator, plan, costs, scenario.memory.long_lived, generator))
+    state.price(scenario.batch.micro)
+    return state

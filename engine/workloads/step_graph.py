@@ -1,0 +1,240 @@
+"""One step as a task graph in which every block is three tasks: begin on the host, run on the device, end on the host.
+
+A block is a chain of operators, and a chain is linear in the (max, +) sense (``templates.chain_times``), so these three
+tasks end exactly when the operators themselves would. That is what makes thousands of steps and hundreds of ranks
+cheap; where kernel rows are wanted, the same programs are written operator by operator.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.core.arrays import Int64Array
+from engine.graph.builder import GraphBuilder
+from engine.graph.task_graph import Stream, TaskGraph, TaskKind
+from engine.runtime.collectives import collective_durations, point_to_point_durations
+from engine.workloads.blocks import GroupKind
+from engine.workloads.executed import Executed
+from engine.workloads.layout import Place, group_name, group_ranks, rank_of
+from engine.workloads.program import Item, ItemKind
+from engine.workloads.templates import Machine, Template, chain_times
+
+NONE = -1
+_COLUMNS = ("name", "kind", "rank", "stream", "duration_ns", "rendezvous", "bytes", "micro_batch", "layer")
+RECEIVE_FORWARD, SEND_BACKWARD, RECEIVE_BACKWARD, DATA = 5, 6, 7, 8
+"""Streams beside the named ones: one for every direction between stages, as HCCL has, and one for the replicas."""
+_STREAM_OF = {
+    (ItemKind.SEND, "x"): int(Stream.POINT_TO_POINT),
+    (ItemKind.RECEIVE, "x"): RECEIVE_FORWARD,
+    (ItemKind.SEND, "g"): SEND_BACKWARD,
+    (ItemKind.RECEIVE, "g"): RECEIVE_BACKWARD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankClass:
+    """Ranks that do the same at the same times: those of one stage and (where lengths differ) one replica."""
+
+    stage: int
+    replica: int
+
+
+@dataclass(eq=False)
+class StepGraphWriter:
+    """Writes the tasks of all rank classes of one step.
+
+    Attributes:
+        machine: What prices depend on.
+        transfer_bytes: int64, shape (lengths,): an activation between stages.
+        exposed_ns: Task of a block → its time in transfers beside which nothing is computed.
+    """
+
+    machine: Machine
+    transfer_bytes: Int64Array
+    exposed_ns: dict[int, int] = field(default_factory=dict)
+    _columns: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
+    _before: list[int] = field(default_factory=list)
+    _after: list[int] = field(default_factory=list)
+    _meetings: dict[tuple[int | str, ...], int] = field(default_factory=dict)
+    _prices: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _builder: GraphBuilder = field(default_factory=GraphBuilder)
+
+    def add_class(self, rank: int, ranks: RankClass, executed: Sequence[Executed]) -> None:
+        """Adds the tasks of one class of ranks, which is number ``rank`` of the graph."""
+        writer = _ClassWriter(self, rank, ranks)
+        for part in executed:
+            if part.template is not None:
+                writer.block(part, part.template)
+            else:
+                writer.other(part.item, part.length)
+
+    def graph(self) -> TaskGraph:
+        """Returns the graph."""
+        columns = {name: np.array(values) for name, values in self._columns.items()}
+        count = len(columns["name"])
+        if count:
+            self._builder.add_tasks(count, **columns)
+            self._builder.add_edges(np.array(self._before, np.int32), np.array(self._after, np.int32))
+        return self._builder.build()
+
+    def add(
+        self, name: str, kind: TaskKind, rank: int, stream: int, duration_ns: int, before: Sequence[int], **more: int
+    ) -> int:
+        """Adds a task that waits for ``before`` and returns its index."""
+        columns = self._columns
+        index = len(columns["name"])
+        columns["name"].append(self._builder.strings.intern(name))
+        columns["kind"].append(int(kind))
+        columns["rank"].append(rank)
+        columns["stream"].append(stream)
+        columns["duration_ns"].append(duration_ns)
+        for column in ("rendezvous", "bytes", "micro_batch", "layer"):
+            columns[column].append(more.get(column, 0 if column == "bytes" else NONE))
+        for task in before:
+            if task >= 0:
+                self._before.append(task)
+                self._after.append(index)
+        return index
+
+    def meeting(self, key: tuple[int | str, ...]) -> int:
+        """Returns the rendezvous id of a key."""
+        return self._meetings.setdefault(key, len(self._meetings))
+
+    def exchange_ns(self, item: Item, ranks: RankClass) -> int:
+        """Returns how long an exchange over replicas takes."""
+        key = (item.collective, item.group, item.payload_bytes, ranks.stage)
+        if key not in self._prices:
+            members = group_ranks(item.group, Place(0, 0, 0, ranks.stage), self.machine.parallel)
+            payload = np.array([item.payload_bytes])
+            self._prices[key] = int(collective_durations(item.collective, payload, members, self.machine.network)[0])
+        return self._prices[key]
+
+    def transfer_ns(self, stage: int, other: int, length: int) -> int:
+        """Returns how long an activation takes from one stage to another."""
+        key = ("transfer", stage, other, length)
+        if key not in self._prices:
+            parallel = self.machine.parallel
+            ends = [rank_of(Place(0, 0, 0, number % parallel.pipeline), parallel) for number in (stage, other)]
+            size = self.transfer_bytes[length : length + 1]
+            self._prices[key] = int(point_to_point_durations(size, ends, self.machine.network)[0])
+        return self._prices[key]
+
+
+class _ClassWriter:
+    """Writes one class; remembers what the next task has to wait for."""
+
+    def __init__(self, graph: StepGraphWriter, rank: int, ranks: RankClass) -> None:
+        self._graph = graph
+        self._rank = rank
+        self._ranks = ranks
+        self._host_ns = round(graph.machine.device.host_dispatch_ns)
+        self._device = NONE
+        self._pending: list[int] = []
+        self._exchanges: dict[tuple[int | str, ...], list[int]] = {}
+        self._alive: set[int] = set()
+
+    def block(self, part: Executed, template: Template) -> None:
+        """Adds a block, cut where memory stalls it and ended where an allocation failed for good."""
+        column = min(part.length, template.device_ns.shape[1] - 1)
+        if not part.stalls and part.stop < 0:
+            lead, busy = int(template.lead_ns[column]), int(template.busy_ns[column])
+            exposed = busy - int(template.computing_ns[column])
+            self._chain(part.item, template.block.phase, lead, busy, template.whole_host_ns - lead, max(exposed, 0))
+            return
+        position = 0
+        for stall in part.stalls:
+            self._part(part.item, template, column, position, stall.operator)
+            position = stall.operator
+            self._wait_and_pay(stall.host_ns if stall.synchronizes else 0, 0 if stall.synchronizes else stall.host_ns)
+        self._part(part.item, template, column, position, part.stop if part.stop >= 0 else len(template.host_ns))
+        if part.caught_ns >= 0:
+            self._wait_and_pay(part.caught_ns, 0)
+
+    def _wait_and_pay(self, after_ns: int, at_once_ns: int) -> None:
+        if after_ns:
+            self.synchronize()
+        self._graph.add("memory", TaskKind.HOST, self._rank, Stream.HOST, after_ns + at_once_ns, ())
+
+    def _part(self, item: Item, template: Template, column: int, start: int, stop: int) -> None:
+        if start >= stop:
+            return
+        host = template.host_ns[start:stop]
+        device = np.ascontiguousarray(template.device_ns[start:stop, column : column + 1])
+        busy, done = chain_times(host, device, template.is_collective[start:stop], template.awaits[start:stop])
+        lead = int(done[0] - busy[0])
+        computing = int(device[~template.is_collective[start:stop]].sum())
+        exposed = max(int(busy[0]) - computing, 0)
+        self._chain(item, template.block.phase, lead, int(busy[0]), int(host.sum()) - lead, exposed)
+
+    def _chain(self, item: Item, name: str, lead: int, busy: int, rest: int, exposed: int) -> None:
+        graph, where = self._graph, {"micro_batch": item.micro_batch, "layer": item.layer}
+        begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, lead, (), **where)
+        before = (begin, *self._pending)
+        self._pending = []
+        self._device = graph.add(name, TaskKind.MIX, self._rank, Stream.COMPUTE, busy, before, **where)
+        graph.exposed_ns[self._device] = exposed
+        graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, rest, (), **where)
+
+    def other(self, item: Item, length: int) -> None:
+        """Adds what is no block."""
+        if item.kind in (ItemKind.SEND, ItemKind.RECEIVE):
+            self._transfer(item, length)
+        elif item.kind is ItemKind.EXCHANGE:
+            self._exchange(item)
+        elif item.kind is ItemKind.AWAIT:
+            if item.key:
+                self._pending += self._exchanges.pop(item.key, [])
+            else:
+                self._pending += [task for tasks in self._exchanges.values() for task in tasks]
+                self._exchanges.clear()
+        else:
+            self._pending += [task for tasks in self._exchanges.values() for task in tasks]
+            self._exchanges.clear()
+            self.synchronize()
+
+    def synchronize(self) -> None:
+        """Makes the host wait for the device and for all transfers."""
+        before = (self._device, *self._pending, *self._alive)
+        self._alive.clear()
+        self._graph.add("aclrtSynchronizeDevice", TaskKind.SYNCHRONIZE, self._rank, Stream.HOST, 0, before)
+
+    def _transfer(self, item: Item, length: int) -> None:
+        graph, stage = self._graph, self._ranks.stage
+        sends = item.kind is ItemKind.SEND
+        towards = 1 if (item.block == "x") is sends else -1
+        begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, self._host_ns, ())
+        task = graph.add(
+            "hcom_send_" if sends else "hcom_receive_",
+            TaskKind.COLLECTIVE,
+            self._rank,
+            _STREAM_OF[item.kind, item.block],
+            graph.transfer_ns(stage, stage + towards, length),
+            (begin, self._device) if sends else (begin,),
+            rendezvous=graph.meeting((self._ranks.replica, *item.key)),
+            bytes=int(graph.transfer_bytes[length]),
+            micro_batch=item.micro_batch,
+        )
+        if not sends:
+            # Megatron-LM waits for the device after a receive, so the host cannot run ahead of it.
+            self._pending.append(task)
+            self.synchronize()
+
+    def _exchange(self, item: Item) -> None:
+        graph = self._graph
+        begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, self._host_ns, ())
+        within = () if item.group is GroupKind.DATA else (self._ranks.replica,)
+        shared = item.group in (GroupKind.MODEL, GroupKind.EMBEDDING)
+        name = {"ALL_REDUCE": "allReduce", "ALL_GATHER": "allGather", "REDUCE_SCATTER": "reduceScatter"}
+        task = graph.add(
+            f"hcom_{name[item.collective.name]}_",
+            TaskKind.COLLECTIVE,
+            self._rank,
+            DATA,
+            graph.exchange_ns(item, self._ranks),
+            (begin, self._device),
+            rendezvous=graph.meeting((group_name(item.group), *(within if shared else ()), *item.key)),
+            bytes=item.payload_bytes,
+        )
+        # ("reduce", stage, expert, slot): an AWAIT names the slot.
+        self._exchanges.setdefault(item.key[3:], []).append(task)

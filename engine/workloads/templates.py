@@ -1,0 +1,146 @@
+"""Blocks with their prices: what each operator takes of the host and of the device, for every sequence length."""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from engine.core.arrays import BoolArray, Float64Array, Int64Array
+from engine.devices.spec import DeviceSpec
+from engine.graph.task_graph import TaskKind
+from engine.runtime.collectives import Network, collective_durations
+from engine.runtime.cost import concatenate, host_durations, operator_durations
+from engine.workloads.blocks import Block
+from engine.workloads.layout import Place, group_ranks
+from engine.workloads.scenario import Parallelism
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machine:
+    """What prices depend on besides the operators."""
+
+    device: DeviceSpec
+    network: Network
+    parallel: Parallelism
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """A priced block. Arrays have one row per operator, and one column per sequence length where they depend on it.
+
+    Attributes:
+        block: Names, tensors and requests.
+        host_ns: int64, shape (operators,).
+        device_ns: int64, shape (operators, lengths): computing, or the transfer of a collective.
+        is_collective: bool, shape (operators,).
+        awaits: int64, shape (operators,).
+        flops: float64, shape (operators, lengths).
+        bytes: float64, shape (operators, lengths).
+        whole_host_ns: Host time of the block.
+        lead_ns: int64, shape (lengths,): the device can be done with the block no sooner than this plus ``busy_ns``
+            after the host began it.
+        busy_ns: int64, shape (lengths,): device time of the block where the host is never late.
+        computing_ns: int64, shape (lengths,): computing in it, without transfers.
+    """
+
+    block: Block
+    host_ns: Int64Array
+    device_ns: Int64Array
+    is_collective: BoolArray
+    awaits: Int64Array
+    flops: Float64Array
+    bytes: Float64Array
+    whole_host_ns: int
+    lead_ns: Int64Array
+    busy_ns: Int64Array
+    computing_ns: Int64Array
+
+
+def priced(block: Block, machine: Machine, length_count: int) -> Template:
+    """Returns a block with its prices."""
+    operators = block.operators
+    shape = (len(operators), length_count)
+    device_ns, flops, moved = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    host_ns = np.full(len(operators), round(machine.device.host_dispatch_ns), np.int64)
+    computing = [index for index, item in enumerate(operators) if item.table is not None]
+    tables = [item.table for item in operators if item.table is not None]
+    if tables:
+        table = concatenate(tables)
+        device_ns[computing] = operator_durations(machine.device, table).reshape(-1, length_count)
+        flops[computing] = table.flop.reshape(-1, length_count)
+        moved[computing] = (table.read_bytes + table.write_bytes).reshape(-1, length_count)
+        host_ns[computing] = host_durations(machine.device, table).reshape(-1, length_count)[:, 0]
+    for index, item in enumerate(operators):
+        if item.collective is not None:
+            call = item.collective
+            ranks = group_ranks(call.group, Place(0, 0, 0, 0), machine.parallel)
+            device_ns[index] = collective_durations(call.kind, call.payload_bytes, ranks, machine.network)
+            moved[index] = call.payload_bytes
+    is_collective = np.array([item.kind is TaskKind.COLLECTIVE for item in operators], np.bool_)
+    awaits = np.array([item.awaits for item in operators], np.int64)
+    busy_ns, done_ns = chain_times(host_ns, device_ns, is_collective, awaits)
+    return Template(
+        block=block,
+        host_ns=host_ns,
+        device_ns=device_ns,
+        is_collective=is_collective,
+        awaits=awaits,
+        flops=flops,
+        bytes=moved,
+        whole_host_ns=int(host_ns.sum()),
+        lead_ns=done_ns - busy_ns,
+        busy_ns=busy_ns,
+        computing_ns=device_ns[~is_collective].sum(axis=0),
+    )
+
+
+@numba.njit(cache=True)
+def chain_times(
+    host_ns: Int64Array, device_ns: Int64Array, is_collective: BoolArray, awaits: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """Returns what is needed to run a chain of operators as one: its time on the device, and from the host's start.
+
+    A chain is linear in the (max, +) sense: from host start h and device free d it ends at max(h + done, d + busy).
+
+    Returns:
+        busy and done, int64, shape (lengths,).
+    """
+    count = device_ns.shape[1]
+    busy, done = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    far = np.int64(1) << 60
+    for length in range(count):
+        busy[length] = chain_end(host_ns, device_ns[:, length], is_collective, awaits, -far, np.int64(0))
+        done[length] = max(
+            chain_end(host_ns, device_ns[:, length], is_collective, awaits, np.int64(0), -far), busy[length]
+        )
+    return busy, done
+
+
+@numba.njit(cache=True)
+def chain_end(
+    host_ns: Int64Array,
+    device_ns: Int64Array,
+    is_collective: BoolArray,
+    awaits: Int64Array,
+    host_start_ns: np.int64,
+    device_free_ns: np.int64,
+) -> np.int64:
+    """Returns when a chain's last operator ends. Computing and transfers are two queues joined by their waits."""
+    host = host_start_ns
+    computing = device_free_ns
+    last = device_free_ns
+    before = device_free_ns
+    for operator in range(len(host_ns)):
+        host += host_ns[operator]
+        if is_collective[operator]:
+            start = max(host, max(computing, last))
+            before = last
+            last = start + device_ns[operator]
+        else:
+            start = max(host, computing)
+            if awaits[operator] == 0:
+                start = max(start, last)
+            elif awaits[operator] == 1:
+                start = max(start, before)
+            computing = start + device_ns[operator]
+    return max(computing, last)
