@@ -12,6 +12,7 @@ from engine.cli.compare import compare
 from engine.cli.console import EXIT_CANCELLED, EXIT_UNUSABLE_INPUT
 from engine.cli.convert import convert
 from engine.cli.devices import devices
+from engine.cli.fidelity import fidelity
 from engine.cli.info import info
 from engine.cli.models import models
 from engine.cli.replay import replay
@@ -30,7 +31,7 @@ def build_cli() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_keep_commands_named)
-    for command in (info, analyze, compare, convert, devices, models, replay, simulate):
+    for command in (info, analyze, compare, convert, devices, models, fidelity, replay, simulate):
         cli.command()(command)
     return cli
 

@@ -83,6 +83,7 @@ REQUIRED_CONSTANTS = (
     "hbm_bytes",
     "hbm_usable_ratio",
     "hbm_bytes_per_s",
+    "hbm_stream_ratio",
     "l2_bytes",
     "l2_read_bytes_per_core_cycle",
     "l2_write_bytes_per_core_cycle",

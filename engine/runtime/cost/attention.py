@@ -35,5 +35,5 @@ def attention_ns(rates: Rates, operators: OperatorTable, family: FamilyColumns) 
     task_cycles = np.ceil(tasks / rates.core_count) * family.row_cycles
     core_ns = ((cube_cycles + vector_cycles) * stretch + task_cycles) / rates.cycles_per_ns
     moved = (operators.read_bytes + operators.write_bytes).astype(np.float64)
-    memory_ns = rates.stream_ns(moved * family.traffic_ratio, moved) / family.memory_ratio
+    memory_ns = rates.stream_ns(moved * family.traffic_ratio, moved, operators.cold) / family.memory_ratio
     return np.asarray(family.fixed_ns + combined_ns(core_ns, memory_ns), np.float64)

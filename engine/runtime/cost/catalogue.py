@@ -14,7 +14,14 @@ F32 = 4
 
 
 def vector_operator(
-    family: str, rows: ArrayLike, row_length: ArrayLike, dtype: DType, read: float, write: float
+    family: str,
+    rows: ArrayLike,
+    row_length: ArrayLike,
+    dtype: DType,
+    read: float,
+    write: float,
+    *,
+    cold: ArrayLike = False,
 ) -> OperatorTable:
     """Returns a vector operator whose inputs hold ``read`` and outputs ``write`` bytes per element of [rows, row]."""
     rows, row_length = np.asarray(rows, np.int64), np.asarray(row_length, np.int64)
@@ -27,20 +34,31 @@ def vector_operator(
         n=row_length,
         read_bytes=np.rint(elements * read).astype(np.int64),
         write_bytes=np.rint(elements * write).astype(np.int64),
+        cold=cold,
     )
 
 
 def elementwise(
-    elements: ArrayLike, dtype: DType = DType.BF16, *, inputs: int = 2, family: str = "elementwise"
+    elements: ArrayLike,
+    dtype: DType = DType.BF16,
+    *,
+    inputs: int = 2,
+    family: str = "elementwise",
+    cold: ArrayLike = False,
 ) -> OperatorTable:
-    """Returns an add, mul or the like of ``inputs`` tensors of one size."""
+    """Returns an add, mul or the like of ``inputs`` tensors of one size; cold where it walks over flat gradients."""
     size = dtype.size_bytes
-    return vector_operator(family, 1, elements, dtype, inputs * size, size)
+    return vector_operator(family, 1, elements, dtype, inputs * size, size, cold=cold)
 
 
-def cast(elements: ArrayLike, source: DType, target: DType) -> OperatorTable:
-    """Returns a change of type."""
-    return vector_operator("cast", 1, elements, DType.FP32, source.size_bytes, target.size_bytes)
+def gradient_accumulation(elements: ArrayLike, gradient: DType = DType.BF16) -> OperatorTable:
+    """Returns fp32 += gradient over a weight's accumulator, last touched a micro-batch ago."""
+    return vector_operator("elementwise", 1, elements, DType.FP32, F32 + gradient.size_bytes, F32, cold=True)
+
+
+def cast(elements: ArrayLike, source: DType, target: DType, *, cold: ArrayLike = False) -> OperatorTable:
+    """Returns a change of type; cold where it copies master weights back."""
+    return vector_operator("cast", 1, elements, DType.FP32, source.size_bytes, target.size_bytes, cold=cold)
 
 
 def copy(elements: ArrayLike, dtype: DType = DType.BF16) -> OperatorTable:
@@ -126,12 +144,12 @@ def top_k_routing(tokens: ArrayLike, experts: ArrayLike, dtype: DType = DType.FP
 
 def adamw(elements: ArrayLike, *, gradient_bytes: int = F32) -> OperatorTable:
     """Returns one fused AdamW over fp32 master weights: reads weight, gradient, two moments; writes three of them."""
-    return vector_operator("adamw", 1, elements, DType.FP32, 3 * F32 + gradient_bytes, 3 * F32)
+    return vector_operator("adamw", 1, elements, DType.FP32, 3 * F32 + gradient_bytes, 3 * F32, cold=True)
 
 
 def square_sum(elements: ArrayLike, dtype: DType = DType.FP32) -> OperatorTable:
-    """Returns the norm of a tensor, for gradient clipping: reads only."""
-    return vector_operator("reduce", 1, elements, dtype, dtype.size_bytes, 0)
+    """Returns the norm of a tensor's gradient, for clipping: reads only."""
+    return vector_operator("reduce", 1, elements, dtype, dtype.size_bytes, 0, cold=True)
 
 
 def flash_attention(

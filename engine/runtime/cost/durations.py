@@ -17,6 +17,8 @@ def operator_durations(
 ) -> Int64Array:
     """Returns int64 ns, shape (n,): time of each operator on an otherwise idle device, launch included.
 
+    A kernel that finds nothing to do (no expert was chosen) returns after ``empty_kernel_ns``.
+
     Args:
         device: Where they run.
         operators: What runs.
@@ -30,6 +32,8 @@ def operator_durations(
         if len(rows):
             chosen = operators.select(rows)
             duration_ns[rows] = price(rates, chosen, family_columns(constants, chosen, law))
+    idle = (operators.read_bytes + operators.write_bytes + operators.transfer_ns == 0) & (operators.flop == 0)
+    duration_ns[idle] = constants.shared_value("empty_kernel_ns")
     return np.rint(duration_ns).astype(np.int64)
 
 

@@ -4,13 +4,16 @@ A kernel picks a base tile bm x bn that fits the accumulator (L0C) and deals til
 than cores it splits the summed dimension. For each tile shape and split
 
     rounds  = ceil(batch x ceil(m / bm) x ceil(n / bn) x split / cores)
-    tile    = max(matrix cycles / cube_ratio, bytes of its two strips / load rate) + row_cycles
+    tile    = max(matrix cycles / cube_ratio, bytes of its two strips / load rate) x (1 + block_cycles if transposed)
+              + row_cycles
     core    = rounds x tile / clock
-    memory  = (inputs + outputs + partial sums) / rate, strips read again where they exceed the cache
+    memory  = (inputs + outputs + partial sums + strips read again x traffic_ratio) / rate
     t       = fixed + soft maximum(core, memory, collective the kernel overlaps)
 
-and the kernel's tiling search is taken to find the best. Matrix cycles count dimensions padded to 16 (the unit
-multiplies 16 x 16 x 16 a cycle; 16 x 32 x 16 for int8), which is where small and odd shapes lose.
+Strips are read again from memory as far as the smaller operand exceeds the cache: while it fits, the larger one is
+walked through once beside it (1 - cache / operand of the strips miss). The kernel's tiling search is taken to find
+the best. Matrix cycles count dimensions padded to 16 (the unit multiplies 16 x 16 x 16 a cycle; 16 x 32 x 16 for int8),
+which is where small and odd shapes lose.
 """
 
 import numpy as np
@@ -22,57 +25,50 @@ from engine.runtime.cost.rates import FamilyColumns, Rates, combined_ns, element
 
 UNIT = 16
 """Rows and columns of the matrix unit."""
-TILES = (
-    (128, 256),
-    (256, 128),
-    (128, 128),
-    (64, 256),
-    (256, 64),
-    (64, 128),
-    (128, 64),
-    (64, 64),
-    (16, 256),
-    (32, 256),
-    (16, 128),
-    (256, 16),
-)
-"""Base tiles of at most 32,768 accumulators: 128 KiB of fp32 in L0C."""
+TILE_ROWS = np.array([128, 256, 128, 64, 256, 64, 128, 64, 16, 32, 16, 256], np.float64)[:, None]
+TILE_COLUMNS = np.array([256, 128, 128, 256, 64, 128, 64, 64, 256, 256, 128, 16], np.float64)[:, None]
+"""Base tiles of at most 32,768 accumulators: 128 KiB of fp32 in L0C. float64, shape (tiles, 1)."""
 SPLITS = (1, 2, 4, 8)
 """Ways the summed dimension is divided among cores."""
 ALIGNMENT_BYTES = 32
 
 
+CHUNK = 1 << 14
+"""Operators priced at once: every tile shape is tried on each, and the columns of all tiles should stay in cache."""
+
+
 def matmul_ns(rates: Rates, operators: OperatorTable, family: FamilyColumns) -> Float64Array:
     """Returns float64 ns, shape (n,), by the law above."""
-    best: Float64Array = np.full(len(operators), np.inf)
-    for tile in TILES:
-        for split in SPLITS:
-            best = np.minimum(best, _tiled_ns(rates, operators, family, tile, split))
+    best: Float64Array = np.empty(len(operators), np.float64)
+    for start in range(0, len(operators), CHUNK):
+        part = slice(start, start + CHUNK)
+        some, constants = operators.select(np.arange(len(operators))[part]), family.part(part)
+        tried = [_tiled_ns(rates, some, constants, split).min(axis=0) for split in SPLITS]
+        best[part] = np.minimum.reduce(tried)
     return np.asarray(family.fixed_ns + best, np.float64)
 
 
-def _tiled_ns(
-    rates: Rates, operators: OperatorTable, family: FamilyColumns, tile: tuple[int, int], split: int
-) -> Float64Array:
+def _tiled_ns(rates: Rates, operators: OperatorTable, family: FamilyColumns, split: int) -> Float64Array:
+    """Returns float64, shape (tiles, n)."""
     m, n, k = (column.astype(np.float64) for column in (operators.m, operators.n, operators.k))
     size = element_bytes(operators)
-    rows, columns = (np.minimum(limit, _padded(extent)) for limit, extent in ((tile[0], m), (tile[1], n)))
+    rows, columns = np.minimum(TILE_ROWS, _padded(m)), np.minimum(TILE_COLUMNS, _padded(n))
     depth = np.ceil(k / split)
     tiles = operators.batch * np.ceil(m / rows) * np.ceil(n / columns) * split
-    rounds = np.ceil(tiles / rates.core_count)
     unit_depth = np.where(size == 1, 2 * UNIT, UNIT)
-    matrix_cycles = 2.0 * rows * columns * np.ceil(depth / unit_depth) * unit_depth / _flop_per_cycle(rates, operators)
+    padded_depth = np.ceil(depth / unit_depth) * unit_depth
+    matrix_cycles = 2.0 * rows * columns * padded_depth / _flop_per_cycle(rates, operators)
     strips = (rows + columns) * depth * size * _unaligned_slowdown(operators, size, family)
-    load_cycles = strips / rates.tile_bytes_per_core_cycle
-    tile_cycles = np.maximum(matrix_cycles / family.cube_ratio, load_cycles) + family.row_cycles
-    core_ns = rounds * tile_cycles / rates.cycles_per_ns
+    slower = np.where(operators.transposed, 1.0 + family.block_cycles, 1.0)
+    busiest = np.maximum(matrix_cycles / family.cube_ratio, strips / rates.tile_bytes_per_core_cycle)
+    core_ns = np.ceil(tiles / rates.core_count) * (busiest * slower + family.row_cycles) / rates.cycles_per_ns
     inputs = operators.read_bytes.astype(np.float64)
     partial = operators.batch * m * n * 8.0 * (split > 1) * split
-    footprint = inputs + operators.write_bytes + partial
-    again = np.maximum(tiles * strips - inputs, 0.0) * np.clip(inputs / rates.l2_bytes - 1.0, 0.0, 1.0)
-    moved = footprint + again * family.traffic_ratio
+    missed = 1.0 - np.minimum(rates.l2_bytes / np.maximum(np.minimum(m, n) * k * size, 1.0), 1.0)
+    again = np.maximum(tiles * strips - inputs, 0.0) * missed
+    moved = inputs + operators.write_bytes + partial + again * family.traffic_ratio
     memory_ns = moved / (rates.hbm_bytes_per_ns * family.memory_ratio)
-    return combined_ns(core_ns, memory_ns, operators.transfer_ns.astype(np.float64))
+    return combined_ns(core_ns, memory_ns, np.broadcast_to(operators.transfer_ns.astype(np.float64), core_ns.shape))
 
 
 def _padded(extent: Float64Array) -> Float64Array:

@@ -42,6 +42,9 @@ class OperatorTable:
         heads: int64, query heads of attention, else 1.
         kv_heads: int64, key and value heads of attention, else 1.
         window: int64, keys a query sees at most, ``NO_WINDOW`` for all.
+        cold: bool, whether inputs were last touched so long ago that no cache holds them, whatever their size (an
+            optimizer's state), rather than just produced.
+        transposed: bool, whether the first operand of a matmul is stored [k, m] (gradients of weights).
         causal: bool, whether a query sees only keys up to its own position.
         read_bytes: int64, bytes every input has, each once.
         write_bytes: int64, bytes every output has.
@@ -61,6 +64,8 @@ class OperatorTable:
     kv_heads: Int64Array
     window: Int64Array
     causal: BoolArray
+    cold: BoolArray
+    transposed: BoolArray
     read_bytes: Int64Array
     write_bytes: Int64Array
     kernels: Int32Array
@@ -124,13 +129,18 @@ def operator_table(
     kv_heads: ArrayLike = 1,
     window: ArrayLike = NO_WINDOW,
     causal: ArrayLike = False,
+    cold: ArrayLike = False,
+    transposed: ArrayLike = False,
     kernels: ArrayLike = 1,
     transfer_ns: ArrayLike = 0,
 ) -> OperatorTable:
     """Returns operators of one family; scalars are repeated to the length of the longest argument."""
     integers = (dtype, batch, m, n, k, heads, kv_heads, window, read_bytes, write_bytes, kernels, transfer_ns)
-    columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in (*integers, causal)))
-    wide = [np.ascontiguousarray(column, dtype=np.int64) for column in columns[:-1]]
+    columns = np.broadcast_arrays(
+        *(np.atleast_1d(np.asarray(value)) for value in (*integers, causal, cold, transposed))
+    )
+    wide = [np.ascontiguousarray(column, dtype=np.int64) for column in columns[:-3]]
+    flags = [np.ascontiguousarray(column, dtype=np.bool_) for column in columns[-3:]]
     count = len(wide[0])
     return OperatorTable(
         families=(family,),
@@ -144,7 +154,9 @@ def operator_table(
         heads=wide[5],
         kv_heads=wide[6],
         window=wide[7],
-        causal=np.ascontiguousarray(columns[-1], dtype=np.bool_),
+        causal=flags[0],
+        cold=flags[1],
+        transposed=flags[2],
         read_bytes=wide[8],
         write_bytes=wide[9],
         kernels=wide[10].astype(np.int32),
@@ -178,6 +190,7 @@ def matmul(
     batch: ArrayLike = 1,
     out_bytes_per_element: int | None = None,
     family: str = "matmul",
+    transposed: ArrayLike = False,
     transfer_ns: ArrayLike = 0,
 ) -> OperatorTable:
     """Returns products [m, k] x [k, n], ``batch`` of them in one kernel.
@@ -190,6 +203,7 @@ def matmul(
         batch: Independent products.
         out_bytes_per_element: Size of a result element where it differs from the inputs' (4 for fp32 gradients).
         family: Whose constants apply.
+        transposed: The first operand is stored [k, m], as in gradients of weights.
         transfer_ns: Time of the collective the kernel overlaps with its own tiles (MC2), as the collective costs alone.
     """
     m, n, k, batch = (np.asarray(value, np.int64) for value in (m, n, k, batch))
@@ -205,6 +219,7 @@ def matmul(
         batch=batch,
         read_bytes=batch * (m * k + k * n) * size,
         write_bytes=batch * m * n * out,
+        transposed=transposed,
         transfer_ns=transfer_ns,
     )
 

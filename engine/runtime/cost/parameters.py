@@ -21,8 +21,9 @@ class FamilyParameters:
 
     Attributes:
         fixed_ns: Time of an operator that does nothing: launch, scalar prologue, tiling.
-        block_cycles: Vector cycles per 64 elements (one 256-byte fp32 block) and core.
-        row_cycles: Cycles per row and core: reductions, per-row loads and stores.
+        block_cycles: Vector and attention: cycles per 64 elements (one 256-byte fp32 block) and core. Matmul: extra
+            share of a tile's time where the first operand is stored transposed.
+        row_cycles: Cycles per row (vector), tile (matmul) or block of queries (attention) and core.
         memory_ratio: Share of the streaming rate it reaches.
         cube_ratio: Share of the matrix rate it reaches inside a tile.
         traffic_ratio: Bytes really moved, over bytes of inputs and outputs.
@@ -51,11 +52,13 @@ class CostParameters:
 
     Attributes:
         families: By family name; ``default``, ``matmul`` and ``flash_attention`` stand in for families without.
+        priors: Where fits begin, by law in lower case: physics without any measurement.
         shared: Constants all families share: streaming shares and the like.
         fitted_on: One line for people: rows, date, method.
     """
 
     families: Mapping[str, FamilyParameters]
+    priors: Mapping[str, FamilyParameters]
     shared: Mapping[str, Constant]
     fitted_on: str
 
@@ -71,21 +74,8 @@ class CostParameters:
 def parameters_from_document(document: Mapping[str, Any]) -> CostParameters:
     """Returns the parameters a parsed file describes. Raises DeviceDataError."""
     try:
-        families = {
-            name: FamilyParameters(
-                fixed_ns=float(entry["fixed_ns"]),
-                block_cycles=float(entry["block_cycles"]),
-                row_cycles=float(entry["row_cycles"]),
-                memory_ratio=float(entry["memory_ratio"]),
-                cube_ratio=float(entry["cube_ratio"]),
-                traffic_ratio=float(entry["traffic_ratio"]),
-                unaligned_cycles=float(entry["unaligned_cycles"]),
-                rows_whole=bool(entry["rows_whole"]),
-                kind=Provenance(entry["kind"]),
-                source=entry["source"],
-            )
-            for name, entry in document["families"].items()
-        }
+        families = {name: _family(entry) for name, entry in document["families"].items()}
+        priors = {name: _family(entry) for name, entry in document["priors"].items()}
         shared = {
             name: Constant(float(entry["value"]), entry["unit"], Provenance(entry["kind"]), entry["source"])
             for name, entry in document["shared"].items()
@@ -94,10 +84,25 @@ def parameters_from_document(document: Mapping[str, Any]) -> CostParameters:
         if needed:
             message = f"efficiency.json lacks {', '.join(sorted(needed))}"
             raise DeviceDataError(message)
-        return CostParameters(families, shared, document["fitted_on"])
+        return CostParameters(families, priors, shared, document["fitted_on"])
     except (KeyError, TypeError, ValueError) as error:
         message = f"bad efficiency file: {error!r}"
         raise DeviceDataError(message) from error
+
+
+def _family(entry: Mapping[str, Any]) -> FamilyParameters:
+    return FamilyParameters(
+        fixed_ns=float(entry["fixed_ns"]),
+        block_cycles=float(entry["block_cycles"]),
+        row_cycles=float(entry["row_cycles"]),
+        memory_ratio=float(entry["memory_ratio"]),
+        cube_ratio=float(entry["cube_ratio"]),
+        traffic_ratio=float(entry["traffic_ratio"]),
+        unaligned_cycles=float(entry["unaligned_cycles"]),
+        rows_whole=bool(entry["rows_whole"]),
+        kind=Provenance(entry["kind"]),
+        source=entry["source"],
+    )
 
 
 @cache

@@ -1,6 +1,6 @@
 """What the laws share: achieved rates of a device, constants per row, and how bounds combine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -27,10 +27,19 @@ class FamilyColumns:
     unaligned_cycles: Float64Array
     rows_whole: BoolArray
 
+    def part(self, rows: slice) -> "FamilyColumns":
+        """Returns the constants of some rows."""
+        return FamilyColumns(**{item.name: getattr(self, item.name)[rows] for item in fields(self)})
+
+
+def stand_in_family(law: Law) -> str:
+    """Returns the family whose constants serve where an operator's own family has none."""
+    return _STANDS_IN[law]
+
 
 def family_columns(parameters: CostParameters, operators: OperatorTable, law: Law) -> FamilyColumns:
     """Returns the constants of every operator's family; families without get those of the law's stand-in."""
-    stand_in = parameters.families[_STANDS_IN[law]]
+    stand_in = parameters.families[stand_in_family(law)]
     chosen = [parameters.families.get(name, stand_in) for name in operators.families]
 
     def column(name: str) -> Float64Array:
@@ -78,7 +87,7 @@ class Rates:
     @classmethod
     def of(cls, device: DeviceSpec, parameters: CostParameters) -> "Rates":
         """Returns the rates of a device under the shared constants."""
-        hbm = device.hbm_bytes_per_s * parameters.shared_value("hbm_stream_ratio") / 1e9
+        hbm = device.hbm_bytes_per_s * device.value("hbm_stream_ratio") / 1e9
         cache = device.l2_read_bytes_per_s * parameters.shared_value("l2_stream_ratio") / 1e9
         return cls(
             device=device,
@@ -93,13 +102,13 @@ class Rates:
             block_vector_cycles=256.0 / device.value("vector_bytes_per_core_cycle"),
         )
 
-    def stream_ns(self, moved_bytes: Float64Array, footprint_bytes: Float64Array) -> Float64Array:
+    def stream_ns(self, moved_bytes: Float64Array, footprint_bytes: Float64Array, cold: BoolArray) -> Float64Array:
         """Returns the time to move bytes: at the cache's rate while the footprint stays in it, at memory's beyond.
 
         What exceeds the cache is read from memory; the share that does grows from 0 at the cache's size to 1 at twice
-        its size (a cyclic walk over more than a cache hits less and less).
+        its size (a cyclic walk over more than a cache hits less and less). Cold data comes from memory.
         """
-        beyond = np.clip(footprint_bytes / self.l2_bytes - 1.0, 0.0, 1.0)
+        beyond = np.where(cold, 1.0, np.clip(footprint_bytes / self.l2_bytes - 1.0, 0.0, 1.0))
         return moved_bytes * ((1.0 - beyond) / self.l2_bytes_per_ns + beyond / self.hbm_bytes_per_ns)
 
 

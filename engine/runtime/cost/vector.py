@@ -25,7 +25,7 @@ def vector_ns(rates: Rates, operators: OperatorTable, family: FamilyColumns) -> 
     elements = rows * operators.n
     size = element_bytes(operators)
     moved = (operators.read_bytes + operators.write_bytes).astype(np.float64)
-    memory_ns = rates.stream_ns(moved * family.traffic_ratio, moved) / family.memory_ratio
+    memory_ns = rates.stream_ns(moved * family.traffic_ratio, moved, operators.cold) / family.memory_ratio
     unaligned = (operators.n * size) % ALIGNMENT_BYTES != 0
     row_cycles = family.row_cycles + np.where(unaligned & (rows > 1), family.unaligned_cycles, 0.0)
     rows_per_core = np.ceil(rows / rates.vector_core_count)

@@ -1,0 +1,332 @@
+"""Kernels of a capture as operators: from the type, shapes and element types the profiler wrote.
+
+A kernel type that nobody described, or a row without shapes, gives None and is counted by the caller.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isqrt, prod
+
+from engine.devices.spec import DType
+from engine.runtime.cost.catalogue import adamw, flash_attention
+from engine.runtime.cost.operators import Law, OperatorTable, matmul, operator_table
+
+Shape = tuple[int, ...]
+
+FLAT_BUFFER_ELEMENTS = 1 << 20
+"""From here on a one-dimensional tensor is taken for a flat buffer of weights, gradients or moments."""
+
+DTYPES: Mapping[str, DType] = {
+    "FLOAT": DType.FP32,
+    "DT_BF16": DType.BF16,
+    "FLOAT16": DType.FP16,
+    "INT8": DType.INT8,
+    "UINT8": DType.INT8,
+    "INT32": DType.INT32,
+    "UINT32": DType.INT32,
+    "INT64": DType.INT64,
+    "UINT64": DType.INT64,
+    "DOUBLE": DType.INT64,
+    "BOOL": DType.BOOL,
+}
+"""Spellings of kernel_details.csv. DOUBLE is only moved, never multiplied, on these devices: eight bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelShapes:
+    """What a capture says of one kernel.
+
+    Attributes:
+        op_type: The profiler's type, such as ``"MatMulV3"``.
+        inputs: Shape per input; () for a scalar or an input left out.
+        input_types: Type per input; None where the profiler's word is not a number type.
+        outputs: Shape per output.
+        output_types: Type per output.
+    """
+
+    op_type: str
+    inputs: tuple[Shape, ...]
+    input_types: tuple[DType | None, ...]
+    outputs: tuple[Shape, ...]
+    output_types: tuple[DType | None, ...]
+
+    @property
+    def dtype(self) -> DType:
+        """Type of the first input that has one."""
+        return next((dtype for dtype in (*self.input_types, *self.output_types) if dtype is not None), DType.FP32)
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of all inputs."""
+        return _bytes(self.inputs, self.input_types)
+
+    @property
+    def write_bytes(self) -> int:
+        """Bytes of all outputs."""
+        return _bytes(self.outputs, self.output_types)
+
+
+def kernel_shapes(
+    op_type: str, input_shapes: str, input_types: str, output_shapes: str, output_types: str
+) -> KernelShapes | None:
+    """Returns the parsed texts of a row, None where it has no shapes (``"N/A"``) or they are no shapes."""
+    try:
+        return KernelShapes(
+            op_type,
+            _shapes(input_shapes),
+            _types(input_types),
+            _shapes(output_shapes) if output_shapes != "N/A" else (),
+            _types(output_types) if output_types != "N/A" else (),
+        )
+    except ValueError:
+        return None
+
+
+def kernel_operator(kernel: KernelShapes) -> OperatorTable | None:
+    """Returns the operator a kernel is priced as, None for types nobody described and shapes that do not fit."""
+    describe = _KERNELS.get(kernel.op_type)
+    return describe(kernel) if describe is not None else None
+
+
+def described_types() -> frozenset[str]:
+    """Returns the kernel types that can be priced."""
+    return frozenset(_KERNELS)
+
+
+def _shapes(text: str) -> tuple[Shape, ...]:
+    return tuple(
+        tuple(int(extent) for extent in part.split(",")) if part.strip() else ()
+        for part in text.strip().strip('"').split(";")
+    )
+
+
+def _types(text: str) -> tuple[DType | None, ...]:
+    return tuple(DTYPES.get(word.strip()) for word in text.strip().split(";"))
+
+
+def _bytes(shapes: Sequence[Shape], types: Sequence[DType | None]) -> int:
+    return sum(prod(shape) * dtype.size_bytes for shape, dtype in zip(shapes, types, strict=False) if dtype is not None)
+
+
+def _elementwise(family: str) -> Callable[[KernelShapes], OperatorTable | None]:
+    """Every element by itself: as many as the largest tensor has."""
+
+    def operator(kernel: KernelShapes) -> OperatorTable | None:
+        elements = max((prod(shape) for shape in (*kernel.inputs, *kernel.outputs)), default=0)
+        return _vector(family, kernel, 1, elements)
+
+    return operator
+
+
+def _moved(family: str) -> Callable[[KernelShapes], OperatorTable | None]:
+    """Only what is written is read: slices, gathers."""
+
+    def operator(kernel: KernelShapes) -> OperatorTable | None:
+        if not kernel.outputs:
+            return None
+        rows, width = _rows(kernel.outputs[0])
+        return operator_table(
+            family,
+            Law.VECTOR,
+            kernel.dtype,
+            m=rows,
+            n=width,
+            read_bytes=kernel.write_bytes,
+            write_bytes=kernel.write_bytes,
+        )
+
+    return operator
+
+
+def _row_wise(family: str) -> Callable[[KernelShapes], OperatorTable | None]:
+    """Every row of the first input by itself."""
+
+    def operator(kernel: KernelShapes) -> OperatorTable | None:
+        rows, width = _rows(kernel.inputs[0])
+        return _vector(family, kernel, rows, width)
+
+    return operator
+
+
+def _vector(family: str, kernel: KernelShapes, rows: int, width: int) -> OperatorTable | None:
+    if rows * width == 0:
+        return None
+    return operator_table(
+        family,
+        Law.VECTOR,
+        kernel.dtype,
+        m=rows,
+        n=width,
+        read_bytes=kernel.read_bytes,
+        write_bytes=kernel.write_bytes,
+        cold=_is_flat_buffer(kernel) or _is_accumulation(kernel),
+    )
+
+
+def _is_flat_buffer(kernel: KernelShapes) -> bool:
+    """Long one-dimensional tensors are an optimizer's flat buffers, last touched a step ago."""
+    return len(kernel.inputs[0]) == 1 and kernel.inputs[0][0] >= FLAT_BUFFER_ELEMENTS
+
+
+def _is_accumulation(kernel: KernelShapes) -> bool:
+    """fp32 += half precision of one shape is a gradient added to its accumulator, last touched a micro-batch ago."""
+    return (
+        kernel.op_type == "Add"
+        and len(kernel.inputs) == 2
+        and kernel.inputs[0] == kernel.inputs[1]
+        and kernel.input_types[0] is DType.FP32
+        and kernel.input_types[1] in (DType.BF16, DType.FP16)
+    )
+
+
+def _rows(shape: Shape) -> tuple[int, int]:
+    return prod(shape[:-1]), (shape[-1] if shape else 1)
+
+
+def _swiglu(kernel: KernelShapes) -> OperatorTable | None:
+    """The input holds gate and up side by side; the activation works on half of it."""
+    rows, width = _rows(kernel.inputs[0])
+    return _vector("swiglu", kernel, rows, width // 2)
+
+
+def _fill(kernel: KernelShapes) -> OperatorTable | None:
+    if not kernel.outputs:
+        return None
+    return operator_table(
+        "fill",
+        Law.VECTOR,
+        kernel.dtype,
+        m=1,
+        n=prod(kernel.outputs[0]),
+        read_bytes=0,
+        write_bytes=kernel.write_bytes,
+    )
+
+
+def _scatter(kernel: KernelShapes) -> OperatorTable | None:
+    """Adds rows of the first input by index: reads and writes as many rows of the result."""
+    rows, width = _rows(kernel.inputs[0])
+    size = kernel.dtype.size_bytes
+    return operator_table(
+        "scatter",
+        Law.VECTOR,
+        kernel.dtype,
+        m=rows,
+        n=width,
+        read_bytes=2 * rows * width * size,
+        write_bytes=rows * width * size,
+    )
+
+
+def _adamw(kernel: KernelShapes) -> OperatorTable | None:
+    """The profiler lists weight, two moments and the gradient; results are written in place and not listed."""
+    if len(kernel.inputs) < 4:
+        return None
+    gradient = kernel.input_types[3] or DType.FP32
+    return adamw(prod(kernel.inputs[0]), gradient_bytes=gradient.size_bytes)
+
+
+def _matmul(kernel: KernelShapes) -> OperatorTable | None:
+    """[m, n] from the result; k from element counts, which hold for transposed and blocked operands alike."""
+    if len(kernel.inputs) < 2 or not kernel.outputs or not kernel.outputs[0]:
+        return None
+    result = kernel.outputs[0]
+    blocked = len(result) == 4 and result[2:] == (16, 16)
+    m, n = (result[1] * 16, result[0] * 16) if blocked else (prod(result[:-1]), result[-1])
+    first, second = prod(kernel.inputs[0]), prod(kernel.inputs[1])
+    batch = prod(result[:-2]) if kernel.op_type.startswith("BatchMatMul") else 1
+    k = isqrt(first * second // (m // batch * n)) // batch if batch == 1 else first // m
+    if k < 1 or m // batch * k * batch != first:
+        return None
+    out = kernel.output_types[0] or kernel.dtype
+    transposed = len(kernel.inputs[0]) == 2 and kernel.inputs[0] == (k, m) and k != m
+    return matmul(
+        m // batch,
+        n,
+        k,
+        kernel.dtype,
+        batch=batch,
+        out_bytes_per_element=out.size_bytes,
+        transposed=transposed,
+    )
+
+
+def _attention(*, grad: bool) -> Callable[[KernelShapes], OperatorTable | None]:
+    """Batch, heads and queries from the softmax statistics [B, N, S, 8]; sizes of heads from element counts."""
+
+    def operator(kernel: KernelShapes) -> OperatorTable | None:
+        statistics = next(
+            (shape for shape in (*kernel.outputs, *kernel.inputs) if len(shape) == 4 and shape[-1] == 8), None
+        )
+        if statistics is None or len(kernel.inputs) < 3:
+            return None
+        batch, heads, queries, _ = statistics
+        query, key = kernel.inputs[0], kernel.inputs[1]
+        keys = _sequence(query, key, batch, queries)
+        head_size = prod(query) // (batch * heads * queries)
+        if keys is None or head_size == 0 or prod(key) % (batch * keys * head_size):
+            return None
+        compressed_mask = (2048, 2048) in kernel.inputs
+        return flash_attention(
+            batch,
+            heads,
+            prod(key) // (batch * keys * head_size),
+            queries,
+            keys,
+            head_size,
+            kernel.dtype,
+            causal=compressed_mask or (queries, keys) in kernel.inputs,
+            grad=grad,
+        )
+
+    return operator
+
+
+def _sequence(query: Shape, key: Shape, batch: int, queries: int) -> int | None:
+    """Returns the keys of a sequence: the extent of ``key`` on the axis where ``query`` has its queries."""
+    if len(query) != len(key):
+        return None
+    axis = next((axis for axis, extent in enumerate(query[:-1]) if extent == queries and key[axis] != batch), None)
+    return None if axis is None else key[axis]
+
+
+_KERNELS: Mapping[str, Callable[[KernelShapes], OperatorTable | None]] = {
+    **dict.fromkeys(("MatMulV2", "MatMulV3", "MatMul", "BatchMatMulV2", "BatchMatMul", "BatchMatMulV3"), _matmul),
+    **dict.fromkeys(
+        ("Add", "Sub", "Mul", "RealDiv", "Div", "Muls", "Adds", "AddV2", "Exp", "Pows", "Pow", "Sqrt", "Rsqrt", "Neg",
+         "Abs", "Maximum", "Minimum", "Greater", "GreaterEqual", "Less", "LessEqual", "Equal", "NotEqual", "Axpy",
+         "LogicalNot", "LogicalAnd", "LogicalOr", "SelectV2", "MaskedFill", "Square", "Relu", "ReluGrad"),
+        _elementwise("elementwise"),
+    ),
+    **dict.fromkeys(("Sin", "Cos", "Tanh", "Sigmoid", "Log"), _elementwise("transcendental")),
+    "Cast": _elementwise("cast"),
+    **dict.fromkeys(("TensorMove", "ViewCopy", "Identity", "AsStrided"), _elementwise("copy")),
+    "Transpose": _elementwise("transpose"),
+    "TransData": _elementwise("layout_change"),
+    **dict.fromkeys(("ConcatD", "Concat", "Pack"), _elementwise("concat")),
+    **dict.fromkeys(("Slice", "StridedSlice", "StridedSliceD", "SplitD", "SplitV"), _moved("slice")),
+    **dict.fromkeys(("ZerosLike", "OnesLike", "Fill"), _fill),
+    **dict.fromkeys(("GatherV2", "GatherV3"), _moved("gather")),
+    **dict.fromkeys(("EmbeddingDenseGradV2", "EmbeddingDenseGrad"), _scatter),
+    **dict.fromkeys(
+        ("LpNormV2", "LpNorm", "ReduceSum", "ReduceSumD", "ReduceMean", "ReduceMeanD", "ReduceMax", "ReduceAll",
+         "ReduceAny", "ArgMaxWithValue", "ArgMaxV2"),
+        _elementwise("reduce"),
+    ),
+    "RmsNorm": _row_wise("rms_norm"),
+    "RmsNormGrad": _row_wise("rms_norm_grad"),
+    "AddRmsNorm": _row_wise("add_rms_norm"),
+    **dict.fromkeys(("LayerNormV4", "LayerNormV3", "LayerNorm"), _row_wise("layer_norm")),
+    **dict.fromkeys(("LayerNormGrad", "LayerNormGradV3"), _row_wise("layer_norm_grad")),
+    **dict.fromkeys(("SoftmaxV2", "ScaledMaskedSoftmax"), _row_wise("softmax")),
+    **dict.fromkeys(("SoftmaxGrad", "ScaledMaskedSoftmaxGrad"), _row_wise("softmax_grad")),
+    **dict.fromkeys(("RotaryPositionEmbedding", "RotaryMul"), _row_wise("rotary")),
+    **dict.fromkeys(("RotaryPositionEmbeddingGrad", "RotaryMulGrad"), _row_wise("rotary_grad")),
+    **dict.fromkeys(("SwiGlu", "Swiglu"), _swiglu),
+    "SwiGluGrad": _row_wise("swiglu_grad"),
+    **dict.fromkeys(("Gelu", "GeluV2"), _elementwise("gelu")),
+    "GeluGrad": _elementwise("gelu_grad"),
+    **dict.fromkeys(("ApplyAdamWV2", "ApplyAdamW"), _adamw),
+    "FlashAttentionScore": _attention(grad=False),
+    "FlashAttentionScoreGrad": _attention(grad=True),
+}  # fmt: skip
