@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.core.errors import SourcePosition
+from engine.core.number_text import digits_to_int
 from engine.core.units import MAX_DURATION_NS, MAX_TIME_NS, NS_PER_MS, NS_PER_US
 from engine.formats.ascend.layout import load_json
 from engine.trace.diagnostics import DiagnosticLog, Severity
@@ -29,7 +30,6 @@ _MATRIX_NUMBERS = ("Transit Size(MB)", "Transit Time(ms)", "Bandwidth(GB/s)")
 _LIMIT = MAX_DURATION_NS / NS_PER_MS
 """ms and MB beyond it count as absent: they do not fit ns and bytes."""
 _LIMITS = {"Start Timestamp(us)": MAX_TIME_NS / NS_PER_US}
-_MAX_STEP_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +180,7 @@ def _operator_row(step: str, key: str, operator: Mapping[str, Any], strings: Str
     return [
         strings.intern(name),
         strings.intern(group) if group else ABSENT,
-        int(number) if number.isdecimal() and len(number) <= _MAX_STEP_DIGITS else ABSENT,
+        digits_to_int(number, ABSENT),
         _exact_ns(start_us) if start_us > 0 else ABSENT,
         _ms_to_ns(elapsed_ms),
         _moved_bytes(operator),

@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.core.arrays import Int32Array, Int64Array
 from engine.core.errors import SourcePosition
+from engine.core.number_text import MAX_INT64_DIGITS, digits_to_int
 from engine.formats.events.trace_events import RawEvents
 from engine.trace.builder import TraceBuilder
 from engine.trace.diagnostics import DiagnosticLog, Severity
@@ -142,7 +143,7 @@ def device_of_label(label: str, device: int) -> int:
     word, _, number = label.partition(" ")
     if word != "NPU":
         return ABSENT
-    return int(number) if number.isdecimal() else device
+    return digits_to_int(number, device)
 
 
 def _lane(layer: Layer, pid: str, thread: int, texts: StringTable, device: int) -> Track:
@@ -156,7 +157,7 @@ def _lane(layer: Layer, pid: str, thread: int, texts: StringTable, device: int) 
         kind = TrackKind.COMMUNICATION_PLANE
     if not layer.name and not layer.label:
         kind = TrackKind.OTHER
-    stream = int(tid) if kind is TrackKind.DEVICE_STREAM and tid.isdecimal() else ABSENT
+    stream = digits_to_int(tid, ABSENT) if kind is TrackKind.DEVICE_STREAM else ABSENT
     if kind is TrackKind.DEVICE_STREAM and thread not in layer.thread_names:
         name = f"Stream {tid}"
     group = name if kind is TrackKind.COMMUNICATION_GROUP else ""
@@ -174,7 +175,7 @@ def _lane(layer: Layer, pid: str, thread: int, texts: StringTable, device: int) 
 
 def _order(layer: Layer, thread: int, texts: StringTable) -> tuple[int, int, str]:
     tid = texts.text(thread)
-    return layer.thread_sort_indices.get(thread, 0), int(tid) if tid.isdecimal() else -1, tid
+    return layer.thread_sort_indices.get(thread, 0), digits_to_int(tid, -1, MAX_INT64_DIGITS), tid
 
 
 def _integer(value: Any) -> int:

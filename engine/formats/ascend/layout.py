@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from engine.core.number_text import digits_to_int
 from engine.formats.reader import PROBE_BYTES, Capture
 from engine.trace.trace import Source
 
@@ -123,7 +124,8 @@ def table_stem(stem: str) -> str:
 def rank_of_name(path: Path) -> int | None:
     """Returns the rank in ``profiler_info_{rank}.json``, None where the name holds none."""
     number = path.stem.removeprefix("profiler_info").removeprefix("_")
-    return int(number) if number.isdecimal() else None
+    rank = digits_to_int(number, -1)
+    return rank if rank >= 0 else None
 
 
 def load_json(path: Path) -> Any:

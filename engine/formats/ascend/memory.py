@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.core.arrays import Int32Array, Int64Array
 from engine.core.errors import SourcePosition, TraceReadError
+from engine.core.number_text import digits_to_int
 from engine.core.units import KIB, MIB, NS_PER_US
 from engine.formats.events.grouped_search import group_bounds, last_not_after
 from engine.formats.reader import ReadContext
@@ -35,8 +36,10 @@ _BLOCK_COLUMNS = (
     Column("stream", CellKind.DECIMAL, {"Stream Ptr": 1}),
     Column("device", CellKind.TEXT, {"Device Type": 1, "Device": 1}),
     Column("device_id", CellKind.DECIMAL, {"Device_id": 1}),
+    # Only captures of the simulated runtime have these two.
+    Column("requested", CellKind.DECIMAL, {"Requested Size(KB)": KIB}),
+    Column("address", CellKind.DECIMAL, {"Address": 1}),
 )
-_MAX_DEVICE_DIGITS = 9
 _MAX_NESTED_CALLS = 16
 
 
@@ -151,8 +154,8 @@ def _devices(table: TableColumns, strings: StringInterner) -> Int32Array:
     words = strings.table()
     for word in np.unique(column).tolist():
         _, _, number = words[word].rpartition(":") if word >= 0 else ("", "", "")
-        if number.isdecimal() and len(number) <= _MAX_DEVICE_DIGITS:
-            numbers[column == word] = int(number)
+        if number.isdecimal():
+            numbers[column == word] = digits_to_int(number, ABSENT)
     return numbers
 
 
@@ -174,9 +177,9 @@ def _blocks(table: TableColumns, strings: StringInterner, log: DiagnosticLog) ->
     )
     count = len(table)
     return AllocationTable(
-        address=np.full(count, ABSENT, dtype=np.int64),
+        address=table.decimal("address"),
         size_bytes=np.maximum(size_bytes, 0),
-        requested_bytes=np.full(count, ABSENT, dtype=np.int64),
+        requested_bytes=table.decimal("requested"),
         allocated_at_ns=np.where(reversed_times | (allocated_ns < 0), ABSENT, allocated_ns),
         freed_at_ns=freed_ns,
         released_at_ns=table.decimal("released"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.core.arrays import Int32Array, Int64Array
 from engine.core.errors import ExportError
+from engine.core.number_text import digits_to_int
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.core.units import NS_PER_US
 from engine.trace.tables import INSTANT
@@ -137,7 +138,7 @@ def _root(trace: Trace, index: int) -> int:
 
 def _free_number(wanted: str, taken: set[int]) -> int:
     """Returns the file's own pid where it is a number nobody has taken, else the next free one."""
-    number = int(wanted) if wanted.isdecimal() and len(wanted) < 10 else 1
+    number = digits_to_int(wanted, 1)
     while number in taken:
         number += 1
     taken.add(number)

@@ -82,18 +82,9 @@ def bind_flows(
         position: Where to say they were found.
         flow_rows: Only these flow events; all where None.
     """
-    if flow_rows is None:
-        flow_rows = np.flatnonzero((raw.phase == _START) | (raw.phase == _STEP) | (raw.phase == _FINISH))
-    flow_rows = flow_rows[(raw.start_ns[flow_rows] != ABSENT_TIME_NS) & (raw.flow[flow_rows] >= 0)]
+    flow_rows = _usable_rows(raw, flow_rows, diagnostics, position)
     to_next = (raw.phase[flow_rows] == _FINISH) & ~raw.encloses[flow_rows]
     bound = slices_at(raw, slice_rows, slice_duration_ns, flow_rows, to_next)
-    diagnostics.add(
-        "flow-without-slice",
-        Severity.NOTICE,
-        "ends of arrows have no slice on their thread at their time",
-        count=int(np.count_nonzero(bound < 0)),
-        position=position,
-    )
     phase = raw.phase[flow_rows]
     category, flow = raw.category[flow_rows], raw.flow[flow_rows]
     # Starts before steps before finishes at the same ns.
@@ -101,11 +92,9 @@ def bind_flows(
     order = np.lexsort((place, raw.start_ns[flow_rows], flow, category))
     partner = np.full(len(order), -1, dtype=np.int64)
     partner[order] = _partners(category[order], flow[order], phase[order], order)
-    used = np.zeros(len(order), dtype=np.bool_)
-    used[partner[partner >= 0]] = True
-    _count_lonely(phase, partner, used, diagnostics, position)
     targets = np.flatnonzero((partner >= 0) & (bound >= 0))
     targets = targets[bound[partner[targets]] >= 0]
+    _count_undrawn(phase, partner, targets, diagnostics, position)
     return FlowBinding(bound[partner[targets]], bound[targets], category[targets])
 
 
@@ -119,23 +108,42 @@ def flow_kinds(binding: FlowBinding, strings: StringInterner) -> list[tuple[str,
     ]
 
 
-def _count_lonely(
-    phase: UInt8Array, partner: Int64Array, used: BoolArray, diagnostics: DiagnosticLog, position: SourcePosition
+def _usable_rows(
+    raw: RawEvents, flow_rows: Int64Array | None, diagnostics: DiagnosticLog, position: SourcePosition
+) -> Int64Array:
+    """Returns the flow events with a time (those without are counted with all other events) and an id."""
+    if flow_rows is None:
+        flow_rows = np.flatnonzero((raw.phase == _START) | (raw.phase == _STEP) | (raw.phase == _FINISH))
+    flow_rows = flow_rows[raw.start_ns[flow_rows] != ABSENT_TIME_NS]
+    named = raw.flow[flow_rows] >= 0
+    message = "ends of arrows have no id that tells which other end they belong to"
+    count = int(np.count_nonzero(~named))
+    diagnostics.add("flow-without-id", Severity.NOTICE, message, count=count, position=position)
+    return flow_rows[named]
+
+
+def _count_undrawn(
+    phase: UInt8Array, partner: Int64Array, targets: Int64Array, diagnostics: DiagnosticLog, position: SourcePosition
 ) -> None:
-    diagnostics.add(
-        "flow-without-start",
-        Severity.NOTICE,
-        "ends of arrows have no start with their category and id",
-        count=int(np.count_nonzero((phase != _START) & (partner < 0))),
-        position=position,
-    )
-    diagnostics.add(
-        "flow-without-end",
-        Severity.NOTICE,
-        "starts of arrows have no end with their category and id",
-        count=int(np.count_nonzero((phase == _START) & ~used)),
-        position=position,
-    )
+    """Counts every flow event that is part of no arrow once, by what it lacks."""
+    used = np.zeros(len(phase), dtype=np.bool_)
+    used[partner[partner >= 0]] = True
+    drawn = np.zeros(len(phase), dtype=np.bool_)
+    drawn[targets] = True
+    drawn[partner[targets]] = True
+    without_start = (phase != _START) & (partner < 0) & ~drawn
+    without_end = (phase == _START) & ~used
+    for code, message, counted in (
+        ("flow-without-start", "ends of arrows have no start with their category and id", without_start),
+        ("flow-without-end", "starts of arrows have no end with their category and id", without_end),
+        (
+            "flow-without-slice",
+            "starts and ends of arrows are not drawn: one of the two has no slice on its thread at its time",
+            ~drawn & ~without_start & ~without_end,
+        ),
+    ):
+        count = int(np.count_nonzero(counted))
+        diagnostics.add(code, Severity.NOTICE, message, count=count, position=position)
 
 
 def slices_at(

@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.core.errors import SourcePosition
+from engine.core.number_text import digits_to_int
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.trace import MAX_RANKS, ParallelGroup, TraceMetadata
 
@@ -18,6 +19,7 @@ _RANK_IN_NAME = re.compile(r"(?:rank|worker)[_\-.]?(\d{1,6})", re.IGNORECASE)
 _VERSION_KEYS = re.compile(r"_version$")
 _CONSUMED = {"deviceProperties", "distributedInfo", "host_name", "baseTimeNanoseconds", "displayTimeUnit"}
 _EPOCH_NS = 10**18
+_EPOCH_NS_DIGITS = 19
 FLOAT_SLACK_NS = 250
 """Traces of spring 2024 wrote epoch µs through a double: its step is 0.25 µs, and nesting is broken by up to that."""
 
@@ -51,7 +53,7 @@ def clock_of(start_ns: Int64Array, top_level: Mapping[str, Any]) -> KinetoClock:
         return KinetoClock(0, is_unix=True, slack_ns=FLOAT_SLACK_NS if fractional else 0)
     base_ns = top_level.get("baseTimeNanoseconds")
     if isinstance(base_ns, str) and base_ns.isdecimal():
-        base_ns = int(base_ns)
+        base_ns = digits_to_int(base_ns, 0, _EPOCH_NS_DIGITS)
     if isinstance(base_ns, int) and 0 < base_ns < 4 * _EPOCH_NS:
         return KinetoClock(base_ns, is_unix=True, slack_ns=0)
     return KinetoClock(0, is_unix=False, slack_ns=0)

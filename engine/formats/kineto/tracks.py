@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.core.arrays import Int32Array, Int64Array, UInt8Array
+from engine.core.number_text import digits_to_int
 from engine.formats.events.event_labels import EventLabels
 from engine.formats.events.trace_events import RawEvents
 from engine.trace.builder import TraceBuilder
@@ -101,7 +102,7 @@ def _process_track(texts: StringTable, labels: EventLabels, side: int, process: 
     if side == DEVICE:
         label = labels.process_label.get(process, "")
         shown = label if label and not label.startswith("CPU") else f"Device {pid}"
-        device = _number(pid)
+        device = digits_to_int(pid, -1)
         return Track(TrackKind.PROCESS, shown, sort_key=_DEVICE_FIRST + device, device=device, process_id=pid)
     if side == SPAN:
         return Track(TrackKind.PROCESS, pid or name or "Profiler", sort_key=_SPANS_LAST, process_id=pid)
@@ -121,13 +122,9 @@ def _thread_track(raw: RawEvents, texts: StringTable, labels: EventLabels, row: 
         return Track(TrackKind.ANNOTATION, name or tid or "Profiler", parent, order, process_id=pid, thread_id=tid)
     recorded = int(raw.stream[row])
     # 2021 writes tid "stream 7"; a synchronisation of the whole context has stream −1.
-    stream = recorded if recorded >= 0 else _number(tid.removeprefix("stream").strip())
+    stream = recorded if recorded >= 0 else digits_to_int(tid.removeprefix("stream").strip(), -1)
     shown = name or (f"stream {stream}" if stream >= 0 else f"stream {tid}")
-    place = {"device": _number(pid), "stream": stream, "process_id": pid, "thread_id": tid}
+    place = {"device": digits_to_int(pid, -1), "stream": stream, "process_id": pid, "thread_id": tid}
     if side == DEVICE:
         return Track(TrackKind.DEVICE_STREAM, shown, parent, order, **place)  # type: ignore[arg-type]
     return Track(TrackKind.ANNOTATION, f"{shown} annotations", parent, order, **place)  # type: ignore[arg-type]
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else -1

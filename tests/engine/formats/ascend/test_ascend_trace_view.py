@@ -96,7 +96,7 @@ def test_flow_ends_of_a_pruned_layer_are_counted(tmp_path: Path) -> None:
     assert len(trace.flows) == 0
     notice = found(trace, "flow-without-slice")
     assert notice is not None
-    assert notice.count == 1
+    assert notice.count == 2
 
 
 def test_a_step_trace_lane_is_no_stream(tmp_path: Path) -> None:
@@ -309,3 +309,9 @@ def test_a_slice_without_duration_is_counted(tmp_path: Path) -> None:
     trace = read(tmp_path, *DEVICE, kernel(), {"name": "open", "pid": 202, "tid": 2, "ts": us(0), "ph": "X"})
     assert found(trace, "slice-without-duration") is not None
     assert np.count_nonzero(trace.events.duration_ns == 0) == 1
+
+
+def test_a_stream_number_no_device_has_is_none(tmp_path: Path) -> None:
+    tid = int("9" * 30)
+    trace = read(tmp_path, *layer("Ascend Hardware", 7, {tid: "Stream 9"}), slice_event("MatMul", 7, tid, 0, 1))
+    assert [track.stream for track in trace.tracks if track.kind is TrackKind.DEVICE_STREAM] == [-1]

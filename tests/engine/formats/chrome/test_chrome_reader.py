@@ -200,7 +200,16 @@ def test_a_flow_end_without_bp_belongs_to_the_next_slice(tmp_path):
 def test_flow_ends_without_slices_or_partners_are_counted(tmp_path):
     trace = read(tmp_path, event("a", ts="0"), flow("s", 0), flow("s", 50, flow_id="8"), flow("f", 60, flow_id="9"))
     assert arrows(trace) == []
-    assert codes(trace) == {"flow-without-slice": 2, "flow-without-end": 2, "flow-without-start": 1}
+    assert codes(trace) == {"flow-without-end": 2, "flow-without-start": 1}
+
+
+def test_every_flow_event_that_is_part_of_no_arrow_is_counted_once(tmp_path):
+    no_slice = [flow("s", 50, flow_id="8"), flow("f", 2, flow_id="8"), flow("f", 60, flow_id="8")]
+    no_id = '{"ph":"s","ts":0,"pid":1,"tid":1,"cat":"x"}'
+    rows = [event("a", ts="0"), flow("s", 0), flow("f", 1, bind="e"), flow("f", 99), *no_slice, no_id]
+    trace = read(tmp_path, *rows)
+    assert len(trace.flows) == 1
+    assert codes(trace) == {"flow-without-slice": 4, "flow-without-id": 1}
 
 
 def test_a_reused_flow_id_joins_each_end_to_the_latest_start(tmp_path):
