@@ -4,9 +4,7 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,9 +16,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from profiler_gui.commands.panes import NO_DOCKS, PaneContext, PaneFactory, PanePlace
 from profiler_gui.session.failure import failure_of
-from profiler_gui.session.opening import cache_directory, prepare_imports
+from profiler_gui.session.opening import cache_directory
 from profiler_gui.session.session import Session
-from profiler_gui.timeline.pane import timeline_pane
+from profiler_gui.timeline.pane import compile_timeline, timeline_pane
 from profiler_gui.toolkit.preferences import LANGUAGE, SHARED_SETTINGS, THEME
 from profiler_gui.toolkit.settings import SettingDescriptor, SettingsStore
 from profiler_gui.toolkit.theme import Theme, ThemeMode
@@ -181,18 +179,11 @@ def run_window(paths: Sequence[Path]) -> int:
 def _after_first_paint(window: MainWindow, paths: tuple[Path, ...]) -> None:
     """Opens what was asked for; the worker and this process import the engine meanwhile."""
     session = window.context.session
+    session.import_ahead(_PAGES_SEEN_FIRST)
     if paths:
         session.open(paths)
     else:
-        session.prepare_worker()
-    threading.Thread(target=_import_ahead, name="cannscope-imports", daemon=True).start()
-
-
-def _import_ahead() -> None:
-    """Imports what the first pages need, so that showing a capture does not wait for it."""
-    prepare_imports()
-    for module in _PAGES_SEEN_FIRST:
-        import_module(module)
+        session.prepare_worker(compile_timeline)
 
 
 def _crash_reporter(window: MainWindow) -> Callable[..., None]:

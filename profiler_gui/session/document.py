@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
     from engine.analyses.summary import JobSummary
     from engine.trace import Job
+
+
+class Run(StrEnum):
+    """Which of the two runs of the window."""
+
+    A = "a"
+    B = "b"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,10 @@ PATIENCE_S = 0.5
 """How long the end of the program waits for a call to notice that it is over."""
 
 
+_PREPARATION = -1
+"""Generation of what a process does before it is needed."""
+
+
 def _as_it_is(value: Any) -> Any:
     return value
 
@@ -54,10 +58,18 @@ class LatestJob(QObject):
         """Whether a call runs whose result is still wanted."""
         return self._request is not None
 
-    def prepare(self) -> None:
-        """Starts the process before it is needed."""
+    def prepare(self, call: Call | None = None, *arguments: Any) -> None:
+        """Starts the process before it is needed.
+
+        Args:
+            call: What a new process does meanwhile, as ``call(context, *arguments)``; nothing is heard of it. A request
+                asks it to stop and is then patient: what it does is of use to the request.
+            arguments: Picklable.
+        """
         if self._worker is None:
             self._worker = WorkerProcess(self._hear)
+            if call is not None:
+                self._worker.submit(_PREPARATION, call, arguments)
 
     def start(self, call: Call, *arguments: Any, adopt: Callable[[Any], Any] = _as_it_is) -> None:
         """Runs ``call(context, *arguments)`` in the process; a call that is running is given up.

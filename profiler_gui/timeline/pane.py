@@ -15,6 +15,13 @@ if TYPE_CHECKING:  # numba is imported after the first paint
     from profiler_gui.timeline.state import TimelineState
 
 
+def compile_timeline() -> None:
+    """Compiles the kernels of the timeline, where they are not compiled yet: for a process nobody waits for."""
+    from profiler_gui.timeline.warm_up import warm_up
+
+    warm_up()
+
+
 class _SharedState:
     """Makes the state that the pane and its commands share, when either first needs it."""
 

@@ -24,8 +24,9 @@ from profiler_gui.commands.command import CommandRegistry, KeyPreset
 from profiler_gui.commands.panes import Closing, PaneContext, PaneFactory, PanePlace
 from profiler_gui.item_models.export import write_csv
 from profiler_gui.item_models.table_view import TableView
+from profiler_gui.session.document import Run
 from profiler_gui.session.failure import Failure, failure_of
-from profiler_gui.session.session import Run, Session
+from profiler_gui.session.session import Session
 from profiler_gui.toolkit.preferences import KEY_PRESET, THEME
 from profiler_gui.toolkit.settings import SettingsStore
 from profiler_gui.toolkit.theme import Theme, ThemeMode

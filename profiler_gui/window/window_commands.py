@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from profiler_gui.commands.command import Command, with_document
+from profiler_gui.session.document import Run
 from profiler_gui.session.selection import NOTHING
-from profiler_gui.session.session import Run, Session
+from profiler_gui.session.session import Session
 from profiler_gui.window.actions import HELP
 
 if TYPE_CHECKING:  # the window makes its commands and the commands call the window

@@ -9,8 +9,8 @@ from profiler_gui.panels.fusion.page import FusionPage
 from profiler_gui.panels.memory.page import MemoryPage
 from profiler_gui.panels.modules import ModulesTree
 from profiler_gui.panels.operators import OperatorsTable
+from profiler_gui.session.document import Run
 from profiler_gui.session.selection import EventSelection, RangeSelection
-from profiler_gui.session.session import Run
 from profiler_gui.toolkit.theme import ThemeMode
 from tests.support.panes import drawn
 from tests.support.windows import drawn_document

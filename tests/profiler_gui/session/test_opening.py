@@ -1,9 +1,12 @@
 import json
+import threading
 
 import pytest
 
+from profiler_gui.session import opener
+from profiler_gui.session.document import Run
 from profiler_gui.session.opening import cache_directory
-from profiler_gui.session.session import Run, Session
+from profiler_gui.session.session import Session
 
 EVENTS = [{"name": name, "ph": "X", "ts": 10 * start, "dur": 5, "pid": 1, "tid": 1} for start, name in enumerate("ABC")]
 
@@ -76,15 +79,17 @@ def test_the_cache_goes_where_it_is_told_and_elsewhere_if_that_cannot_be_written
 def test_analyses_reach_the_run_they_belong_to_even_if_the_runs_were_exchanged(session, qtbot, trace_file, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(json.dumps(EVENTS[:2]), encoding="utf-8")
-    with qtbot.waitSignal(session.document_changed, timeout=60_000):
+    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
         session.open((trace_file,))
-    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
-        pass
     first_summary = session.job_summary
-    with qtbot.waitSignal(session.document_changed, timeout=60_000):
-        session.open((other,), Run.B)
-    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+
+    def exchange() -> None:
+        session.document_changed.disconnect(exchange)
         session.exchange_runs()
+
+    session.document_changed.connect(exchange)
+    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+        session.open((other,), Run.B)
     assert session.document.label == "other.json"
     assert session.job_summary is not None
     assert session.job_summary is not first_summary
@@ -95,3 +100,20 @@ def test_closing_a_run_gives_up_opening_it(session, trace_file):
     session.open((trace_file,))
     session.close_run(Run.A)
     assert not session.is_busy
+
+
+def test_a_document_waits_for_imports_that_run_in_a_thread(qapp, qtbot, tmp_path, monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(opener, "prepare_imports", lambda: release.wait(30))
+    (tmp_path / "trace.json").write_text(json.dumps(EVENTS))
+    session = Session(tmp_path / "cache")
+    try:
+        session.import_ahead(())
+        session.open((tmp_path / "trace.json",))
+        with qtbot.assertNotEmitted(session.document_changed, wait=1_500):
+            pass
+        with qtbot.waitSignal(session.document_changed, timeout=60_000):
+            release.set()
+    finally:
+        release.set()
+        session.close()

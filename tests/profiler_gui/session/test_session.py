@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from engine.trace import align
-from profiler_gui.session.document import Document
+from profiler_gui.session.document import Document, Run
 from profiler_gui.session.filters import SearchQuery
 from profiler_gui.session.selection import NOTHING, EventSelection, RangeSelection
-from profiler_gui.session.session import Run, Session
+from profiler_gui.session.session import Session
 from profiler_gui.session.viewport import Viewport
 from tests.support.trace_text import US, trace_from_text
 

@@ -9,9 +9,9 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.trace import TimeRange
+from profiler_gui.session.document import Run
 from profiler_gui.session.filters import SearchQuery
 from profiler_gui.session.selection import EventSelection, RangeSelection
-from profiler_gui.session.session import Run
 from profiler_gui.timeline.context_menu import canvas_menu
 from profiler_gui.timeline.frame import FrameRenderer, Scene
 from profiler_gui.timeline.palette import Family, family_colour, slice_palette

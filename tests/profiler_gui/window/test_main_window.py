@@ -10,9 +10,9 @@ from profiler_gui.commands.command import Command, KeyPreset, conflicts
 from profiler_gui.commands.panes import ALL_DOCKS, PaneFactory, PanePlace
 from profiler_gui.item_models.table_view import FilteredTable, TableView
 from profiler_gui.item_models.trace_tables import event_table
+from profiler_gui.session.document import Run
 from profiler_gui.session.failure import Failure
 from profiler_gui.session.selection import EventSelection
-from profiler_gui.session.session import Run
 from profiler_gui.toolkit.preferences import KEY_PRESET, THEME
 from profiler_gui.window.images import save_image
 from profiler_gui.window.main_window import MainWindow
