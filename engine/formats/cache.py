@@ -1,19 +1,24 @@
 """Traces already read, on disk, keyed by the files they came from."""
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.formats.reader import Capture
-from engine.trace.storage import STORAGE_VERSION, load_trace, save_trace
+from engine.trace.storage import STORAGE_VERSION, UNFINISHED_PREFIX, load_trace, save_trace
 from engine.trace.trace import Trace
 
 READERS_VERSION = 1
 """Raised whenever a reader's result for the same file changes."""
+
+STALE_AFTER_S = 3600.0
+"""An unfinished entry untouched for so long was left behind by a process that was killed."""
 
 logger = logging.getLogger(__name__)
 
@@ -55,14 +60,23 @@ class TraceCache:
         """Stores a trace; a full or read-only disk only costs the next opening its speed."""
         try:
             save_trace(trace, entry)
+            self._remove_stale()
             self._shrink(keep=entry)
         except OSError as error:
             logger.info("the trace was not stored for the next opening: %s", error)
 
+    def _remove_stale(self) -> None:
+        """Removes entries that were never finished; others may still be being written by another process."""
+        for path in self.directory.glob(f"{UNFINISHED_PREFIX}*"):
+            with contextlib.suppress(FileNotFoundError):  # finished meanwhile
+                if time.time() - path.stat().st_mtime > STALE_AFTER_S:
+                    shutil.rmtree(path, ignore_errors=True)
+
     def _shrink(self, keep: Path) -> None:
-        entries = sorted(
-            (path for path in self.directory.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime
+        finished = (
+            path for path in self.directory.iterdir() if path.is_dir() and not path.name.startswith(UNFINISHED_PREFIX)
         )
+        entries = sorted(finished, key=lambda path: path.stat().st_mtime)
         sizes = {path: sum(item.stat().st_size for item in path.iterdir()) for path in entries}
         total_bytes = sum(sizes.values())
         for path in entries:

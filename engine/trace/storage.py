@@ -34,6 +34,8 @@ from engine.trace.trace import Origin, ParallelGroup, Source, TimeRange, Trace, 
 from engine.trace.tracks import Track, TrackKind
 
 STORAGE_VERSION = 1
+UNFINISHED_PREFIX = ".writing-"
+"""How names begin of directories that are still being written, or were left behind by a process that was killed."""
 _HEADER = "trace.json"
 Table = TypeVar("Table")
 
@@ -44,7 +46,7 @@ def save_trace(trace: Trace, directory: Path) -> None:
     Raises OSError where the place cannot be written.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".writing-", dir=directory.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=UNFINISHED_PREFIX, dir=directory.parent))
     try:
         _write(trace, scratch)
         if directory.exists():

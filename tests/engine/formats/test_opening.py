@@ -1,6 +1,7 @@
 """Opening, with a format that takes milliseconds: what is found, what the cache keeps, how failures read."""
 
 import os
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -15,6 +16,7 @@ from engine.core.errors import (
 from engine.core.progress import CancelToken
 from engine.core.registry import Registry
 from engine.formats import Capture, TraceCache, open_job
+from engine.formats.cache import STALE_AFTER_S
 from tests.support.trace_text import text_from_trace, trace_from_text
 
 
@@ -126,3 +128,17 @@ def test_cancelling_stops_before_the_next_capture(tmp_path, readers):
 def test_two_readers_with_one_id_are_refused(reader):
     with pytest.raises(PluginError, match="registered twice"):
         Registry([reader, reader])
+
+
+def test_what_a_killed_process_left_unfinished_is_removed_from_the_cache_in_time(tmp_path, readers):
+    path = tmp_path / "a.txt"
+    path.write_text("gpu 7 | AA |")
+    fresh, stale = tmp_path / "cache" / ".writing-fresh", tmp_path / "cache" / ".writing-stale"
+    for left in (fresh, stale):
+        left.mkdir(parents=True)
+        (left / "columns.npy").write_bytes(b"half")
+    long_ago_s = time.time() - 2 * STALE_AFTER_S
+    os.utime(stale, (long_ago_s, long_ago_s))
+    open_job([path], readers, cache=TraceCache(tmp_path / "cache", limit_bytes=1))
+    assert fresh.exists()
+    assert not stale.exists()
