@@ -13,7 +13,7 @@ from engine.devices.spec import DeviceDataError, Provenance
 
 TFLOPS = {
     "910b1": 363.7, "910b2": 353.9, "910b3": 294.9, "910b4": 245.8, "910c-die": 363.7, "910c": 727.4, "910a": 262.1,
-    "310p": 69.5, "a100-40g": 312.0, "a100-80g": 312.0, "h100": 989.4,
+    "310p": 69.5, "910c-560t-die": 245.8, "a100-40g": 312.0, "a100-80g": 312.0, "h100": 989.4,
 }  # fmt: skip
 
 
@@ -63,6 +63,7 @@ def test_a_capture_names_its_device_in_its_own_words():
     assert device_named("NVIDIA A100-SXM4-80GB").id == "a100-80g"
     assert device_named("NVIDIA A100-SXM4-40GB").id == "a100-40g"
     assert device_named("Ascend910_9391").id == "910c-die"
+    assert device_named("NVIDIA A100-PCIE-40GB").id == "a100-40g"
     assert device_named("NVIDIA Tesla T4") is None
 
 
