@@ -9,6 +9,7 @@ import numpy as np
 from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.core.errors import SourcePosition, TraceReadError
 from engine.core.units import MAX_DURATION_NS, NS_PER_US
+from engine.formats.ascend.layout import NO_ID
 from engine.formats.reader import ReadContext
 from engine.formats.tables.csv_table import CellKind, Column, TableColumns, read_columns
 from engine.trace.builder import take
@@ -122,8 +123,8 @@ def _merge(parts: list[TableColumns], first_rows: list[int], strings: StringInte
         start_ns=decimal("start"),
         duration_ns=np.where(endless, 0, np.maximum(duration_ns, 0)),
         name=np.concatenate([part.text("name") for part in parts]),
-        stream=decimal("stream"),
-        device=number("device"),
+        stream=_ids(number("stream")).astype(np.int64),
+        device=_ids(number("device")),
         is_communication=np.isin(texts["core_type"], cores),
         row=np.concatenate([first + part.row for first, part in zip(first_rows, parts, strict=True)]),
         table=KernelTable(
@@ -133,6 +134,11 @@ def _merge(parts: list[TableColumns], first_rows: list[int], strings: StringInte
             **texts,
         ),
     )
+
+
+def _ids(column: Int32Array) -> Int32Array:
+    """Returns ids with −1 for the all-ones 16-bit word; the 32-bit one is beyond int32 and absent already."""
+    return np.where(column == NO_ID, ABSENT, column).astype(np.int32)
 
 
 def _look_for_spreadsheet_times(rows: KernelRows, path: Path, log: DiagnosticLog) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from engine.core.arrays import Int32Array, Int64Array
 from engine.core.errors import SourcePosition
 from engine.core.number_text import MAX_INT64_DIGITS, digits_to_int
+from engine.formats.ascend.layout import NO_ID
 from engine.formats.events.trace_events import RawEvents
 from engine.trace.builder import TraceBuilder
 from engine.trace.diagnostics import DiagnosticLog, Severity
@@ -158,6 +159,7 @@ def _lane(layer: Layer, pid: str, thread: int, texts: StringTable, device: int) 
     if not layer.name and not layer.label:
         kind = TrackKind.OTHER
     stream = digits_to_int(tid, ABSENT) if kind is TrackKind.DEVICE_STREAM else ABSENT
+    stream = ABSENT if stream == NO_ID else stream
     if kind is TrackKind.DEVICE_STREAM and thread not in layer.thread_names:
         name = f"Stream {tid}"
     group = name if kind is TrackKind.COMMUNICATION_GROUP else ""

@@ -121,6 +121,10 @@ def table_stem(stem: str) -> str:
     return _EXPORT.sub("", stem)
 
 
+NO_ID = 65535
+"""What the profiler writes for "no stream" and "no device" in 16 bits; in 32 it is 4294967295."""
+
+
 def rank_of_name(path: Path) -> int | None:
     """Returns the rank in ``profiler_info_{rank}.json``, None where the name holds none."""
     number = path.stem.removeprefix("profiler_info").removeprefix("_")

@@ -162,3 +162,17 @@ def test_a_duration_longer_than_any_trace_is_counted_and_taken_as_zero(tmp_path)
     trace = read(tmp_path, KERNEL_TITLES, kernel_row("a", us(0), duration="2000000000000000"))
     assert trace.events.duration_ns.tolist() == [0]
     assert found(trace, "unusable-duration").count == 1
+
+
+@pytest.mark.parametrize("none", ["N/A", "NA", "", "-1", "4294967295"])
+def test_every_way_of_writing_none_means_none(tmp_path: Path, none: str) -> None:
+    titles = "Step Id,Device_id,Stream ID,Name,Accelerator Core,Start Time(us),Duration(us),Block Dim"
+    trace = read(tmp_path, titles, f"{none},{none},{none},k,AI_CORE,{us(1)},5,{none}")
+    assert (trace.kernels.step.tolist(), trace.kernels.block_count.tolist()) == ([-1], [-1])
+    assert [track.stream for track in trace.tracks if track.kind is TrackKind.DEVICE_STREAM] == [-1]
+    assert trace.diagnostics == ()
+
+
+def test_the_all_ones_stream_of_16_bits_is_none(tmp_path: Path) -> None:
+    trace = read(tmp_path, "Stream ID,Name,Start Time(us),Duration(us)", f"65535,k,{us(1)},5", f"7,k,{us(9)},5")
+    assert [track.stream for track in trace.tracks if track.kind is TrackKind.DEVICE_STREAM] == [-1, 7]

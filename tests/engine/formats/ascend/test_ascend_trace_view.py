@@ -315,3 +315,11 @@ def test_a_stream_number_no_device_has_is_none(tmp_path: Path) -> None:
     tid = int("9" * 30)
     trace = read(tmp_path, *layer("Ascend Hardware", 7, {tid: "Stream 9"}), slice_event("MatMul", 7, tid, 0, 1))
     assert [track.stream for track in trace.tracks if track.kind is TrackKind.DEVICE_STREAM] == [-1]
+
+
+def test_vllm_ascend_1210_a_trace_without_flows_between_host_and_device_still_opens(tmp_path: Path) -> None:
+    """Post-processing failed with "Failed to get acl to npu flow events"; host, device and table were there."""
+    node = slice_event("Node@launch", 5, 6, 0, 2)
+    trace = read(tmp_path, *layer("CANN", 5, {6: "Thread 6"}, "CPU"), *DEVICE, node, kernel())
+    assert (len(trace.events), len(trace.flows)) == (2, 0)
+    assert trace.diagnostics == ()

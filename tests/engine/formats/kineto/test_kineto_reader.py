@@ -2,8 +2,11 @@ import json
 
 import pytest
 
+from engine.analyses.steps import steps
 from engine.core.errors import EmptyTraceError
+from engine.formats import open_job
 from engine.formats.kineto.reader import KinetoReader
+from engine.formats.readers import built_in_readers
 from engine.trace import TrackKind
 from engine.trace.tables import UNFINISHED
 from tests.support.hostile_files import codes, event, kineto, read_kineto, slices, write, write_gzip
@@ -328,3 +331,49 @@ def test_a_number_no_job_has_is_no_rank_and_no_world_size(tmp_path, number):
     metadata = read_kineto(write(tmp_path, '{"schemaVersion":1,' + info + ',"traceEvents":[' + op() + "]}")).metadata
     assert (metadata.rank, metadata.world_size) == (None, None)
     assert [group.ranks for group in metadata.parallel_groups] in ([(0, 1)], [])
+
+
+def test_a_device_annotation_a_few_ns_wider_than_its_kernels_holds_them(tmp_path):
+    step = kernel("ProfilerStep#3", ts="9.999", dur="5.003", cat="gpu_user_annotation", args="{}")
+    trace = read(tmp_path, step, kernel("gemm", ts="10", dur="5"))
+    assert slices(trace) == {"ProfilerStep#3": (0, 5003), "gemm": (1, 5000)}
+    assert track_of(trace, "gemm") is not track_of(trace, "ProfilerStep#3")
+
+
+def test_stream_zero_is_a_stream_and_minus_one_is_none(tmp_path):
+    trace = read(
+        tmp_path,
+        kernel("default", tid="0", args='{"stream":0,"correlation":1}'),
+        kernel("sync", tid="-1", cat="cuda_sync", args='{"stream":-1,"correlation":2}'),
+    )
+    assert [track_of(trace, name).stream for name in ("default", "sync")] == [0, -1]
+
+
+def test_a_temporary_file_of_a_killed_run_opens(tmp_path):
+    text = kineto(op("kept"), op("lost"))
+    path = write(tmp_path, text[: text.index("lost") + 2], "worker.pt.trace.json.tmp")
+    (entry,) = open_job([path], built_in_readers()).ranks
+    trace = entry.trace
+    assert (len(trace.events), codes(trace)) == (1, {"truncated-array": 1})
+
+
+def test_steps_of_one_name_on_two_ranks_and_on_the_device_stay_apart(tmp_path):
+    rows = [
+        op("ProfilerStep#3", ts="0", dur="50", cat="user_annotation"),
+        kernel("ProfilerStep#3", ts="20", dur="20", cat="gpu_user_annotation", args="{}"),
+        op("cudaLaunchKernel", ts="1", dur="2", cat="cuda_runtime", args='{"correlation":3}'),
+        kernel("gemm", ts="20", dur="20"),
+    ]
+    for rank in range(2):
+        head = f'"schemaVersion":1,"deviceProperties":[],"distributedInfo":{{"rank":{rank}}}'
+        write(tmp_path, kineto(*rows, head=head), f"{rank}.json")
+    job = open_job([tmp_path], built_in_readers())
+    assert [entry.rank for entry in job.ranks] == [0, 1]
+    assert [[step.step for step in steps(entry.trace)] for entry in job.ranks] == [[3], [3]]
+
+
+def test_metadata_events_may_outnumber_all_others(tmp_path):
+    names = [event("thread_name", ts="0", dur=None, ph="M", tid=str(tid), args='{"name":"t"}') for tid in range(9)]
+    trace = read(tmp_path, *names, kernel())
+    assert len(trace.events) == 1
+    assert codes(trace) == {}
