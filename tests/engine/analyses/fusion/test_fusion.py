@@ -166,7 +166,7 @@ def test_a_known_device_decides_what_fits_in_l2():
         for name in ("Ascend910B4", "Ascend910B2")
     }
     assert savings["Ascend910B4"].saving_ns.low > 10 * savings["Ascend910B2"].saving_ns.low
-    assert "fit in L2 (192.0 MiB, config)" in savings["Ascend910B2"].reason
+    assert "fit in L2 (192.0 MiB, spec)" in savings["Ascend910B2"].reason
 
 
 def test_a_fused_kernel_still_executes_the_vector_instructions():
