@@ -8,10 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from engine.analyses.memory_trend import MemoryTrend, memory_trend
 from engine.core.arrays import Int64Array
 from engine.core.number_format import format_bytes
 from engine.core.units import NS_PER_MS, NS_PER_US
-from engine.workloads.memory_trend import MemoryTrend, memory_trend
 from engine.workloads.results import ClassMemory, RunResult, RunStatus
 from engine.workloads.scenario import Scenario
 

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 
 from engine.core.arrays import Float64Array, Int64Array
 from engine.core.units import MIB
-from engine.workloads.results import ClassMemory
 
 _FEWEST_STEPS = 16
 """Below this a trend says nothing."""
@@ -22,6 +22,26 @@ class MemoryVerdict(StrEnum):
     LEAK = "live_memory_grows"
     FRAGMENTATION = "holes_grow"
     UNKNOWN = "too_few_steps"
+
+
+class MemoryOverSteps(Protocol):
+    """Memory of one rank, step by step; int64 arrays of shape (steps,)."""
+
+    @property
+    def peak_reserved_bytes(self) -> Int64Array:
+        """Per step."""
+
+    @property
+    def end_allocated_bytes(self) -> Int64Array:
+        """After each step: what outlives it."""
+
+    @property
+    def stranded_bytes(self) -> Int64Array:
+        """At the worst miss of each step, −1 where there was none."""
+
+    @property
+    def limit_bytes(self) -> int:
+        """What could be reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +65,7 @@ class MemoryTrend:
     sentence: str
 
 
-def memory_trend(memory: ClassMemory) -> MemoryTrend:
+def memory_trend(memory: MemoryOverSteps) -> MemoryTrend:
     """Returns the trend of a rank's memory after the first step, which warms the allocator up."""
     worst = int(memory.stranded_bytes.max(initial=-1))
     stranded = worst if worst >= 0 else None

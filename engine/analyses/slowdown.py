@@ -1,0 +1,166 @@
+"""Whether a long run slows down, from which step on, and whether the allocator is why."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.analyses.memory_trend import MemoryTrend, MemoryVerdict, memory_trend
+from engine.analyses.step_history import StepHistory
+from engine.core.arrays import Float64Array, Int64Array
+from engine.core.number_format import format_duration_ns, format_ratio
+
+_FEWEST_STEPS = 32
+"""Below this a drift cannot be told from chance."""
+_SIGNIFICANCE = 1e-3
+"""Largest probability of a drift by chance; a choice."""
+_SMALLEST_LOSS_RATIO = 0.03
+"""A drift that is certain but smaller than this is not worth a sentence; a choice."""
+_CANDIDATES = 400
+"""Steps tried as the onset."""
+_LAST_PART = 8
+"""An eighth of the run stands for its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """A run that became slower.
+
+    Attributes:
+        onset: First step (from 0) of the slower part: the bend of the best flat-then-straight line.
+        before_ns: Median step before the onset, at the run's usual number of tokens.
+        after_ns: Median step of the last eighth, likewise.
+        chance: Probability of such a drift without one.
+        retries_per_step: Mean of the last eighth.
+        driver_calls_per_step: Likewise.
+        caught_per_step: Likewise.
+        stall_share_ratio: Growth of the allocator's own stalls ÷ growth of the step. The rest is work done twice after
+            caught errors, or something else.
+    """
+
+    onset: int
+    before_ns: int
+    after_ns: int
+    chance: float
+    retries_per_step: float
+    driver_calls_per_step: float
+    caught_per_step: float
+    stall_share_ratio: float
+
+    @property
+    def loss_ratio(self) -> float:
+        """How much longer a step takes at the end."""
+        return self.after_ns / self.before_ns - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunCourse:
+    """How a run went.
+
+    Attributes:
+        slowdown: None where step time is steady, or the run too short to say.
+        trend: What memory does.
+        sentence: For people.
+    """
+
+    slowdown: Slowdown | None
+    trend: MemoryTrend
+    sentence: str
+
+
+def run_course(history: StepHistory) -> RunCourse:
+    """Returns whether the run slows down and why.
+
+    Step times are first brought to the same number of tokens by least squares. Pettitt's test (1979) says whether a
+    drift is more than chance; the onset is where a flat-then-straight line bends that fits the times best.
+    """
+    trend = memory_trend(history)
+    if len(history) < _FEWEST_STEPS:
+        return RunCourse(None, trend, f"{len(history)} steps are too few to say how step time develops.")
+    times = _without_tokens(history)
+    chance = pettitt_chance(times)
+    onset = _bend(times)
+    part = max(len(times) // _LAST_PART, 1)
+    before, after = float(np.median(times[: max(onset, 1)])), float(np.median(times[-part:]))
+    if chance > _SIGNIFICANCE or after < before * (1 + _SMALLEST_LOSS_RATIO):
+        middle = format_duration_ns(float(np.median(history.step_ns)))
+        return RunCourse(None, trend, f"Step time is steady at {middle}: {trend.sentence}.")
+    last = slice(len(times) - part, None)
+    grown = float(history.stall_ns[last].mean()) - float(history.stall_ns[: max(onset, 1)].mean())
+    slowdown = Slowdown(
+        onset=onset,
+        before_ns=round(before),
+        after_ns=round(after),
+        chance=chance,
+        retries_per_step=float(history.retries[last].mean()),
+        driver_calls_per_step=float(history.driver_calls[last].mean()),
+        caught_per_step=float(history.caught[last].mean()),
+        stall_share_ratio=grown / (after - before),
+    )
+    return RunCourse(slowdown, trend, _sentence(history, slowdown, trend))
+
+
+def pettitt_chance(values: Float64Array) -> float:
+    """Returns the approximate probability that a series without a change drifts as much: 2 exp(−6 K² ÷ (n³ + n²))."""
+    count = len(values)
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(count, dtype=np.float64)
+    ranks[order] = np.arange(1, count + 1)
+    # Equal values share their mean rank, so that a flat run has no drift.
+    _, place, many = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.bincount(place, ranks) / many)[place]
+    moments = np.arange(1, count + 1)
+    largest = float(np.abs(2 * np.cumsum(ranks) - moments * (count + 1)).max())
+    return min(1.0, 2 * math.exp(-6 * largest**2 / (count**3 + count**2)))
+
+
+def _without_tokens(history: StepHistory) -> Float64Array:
+    """Returns step times as they would be with the mean number of tokens; the drift over time is fitted beside it."""
+    times = history.step_ns.astype(np.float64)
+    tokens = history.tokens - history.tokens.mean()
+    if not tokens.any():
+        return times
+    moment = np.linspace(-1.0, 1.0, len(times))
+    design = np.column_stack((np.ones_like(times), tokens, moment, moment**2))
+    slope = float(np.linalg.lstsq(design, times, rcond=None)[0][1])
+    adjusted: Float64Array = times - slope * tokens
+    return adjusted
+
+
+def _bend(times: Float64Array) -> int:
+    """Returns the step from which on a line that was flat before fits the times best, by least squares."""
+    count = len(times)
+    step = np.arange(count, dtype=np.float64)
+    candidates: Int64Array = np.unique(np.linspace(1, count - 2, min(_CANDIDATES, count - 2)).astype(np.int64))
+    centred = times - times.mean()
+    explained = np.empty(len(candidates))
+    # A few hundred candidates, each vectorised over the steps.
+    for number, candidate in enumerate(candidates.tolist()):
+        rise = np.maximum(step - candidate, 0.0)
+        rise -= rise.mean()
+        explained[number] = max(float(rise @ centred), 0.0) ** 2 / float(rise @ rise)
+    return int(candidates[int(np.argmax(explained))])
+
+
+def _sentence(history: StepHistory, slowdown: Slowdown, trend: MemoryTrend) -> str:
+    what = (
+        f"From step {slowdown.onset + 1:,} of {len(history):,} on the run slows down: "
+        f"{format_duration_ns(slowdown.before_ns)} → {format_duration_ns(slowdown.after_ns)} per step "
+        f"(+{format_ratio(slowdown.loss_ratio)})"
+    )
+    allocator = slowdown.retries_per_step + slowdown.caught_per_step > 0 or slowdown.stall_share_ratio > 0.1
+    if not allocator:
+        return f"{what}; the allocator is not why: it neither retries nor runs out of memory. {_memory_sentence(trend)}"
+    why = {
+        MemoryVerdict.FRAGMENTATION: "memory is fragmented",
+        MemoryVerdict.LEAK: "live memory grows to the limit",
+    }.get(trend.verdict, "memory is short")
+    return (
+        f"{what}, because {why}: {slowdown.retries_per_step:.1f} retries, {slowdown.driver_calls_per_step:.0f} driver "
+        f"calls and {slowdown.caught_per_step:.1f} caught out-of-memory errors per step at the end. "
+        f"{_memory_sentence(trend)}"
+    )
+
+
+def _memory_sentence(trend: MemoryTrend) -> str:
+    return trend.sentence[:1].upper() + trend.sentence[1:] + "."

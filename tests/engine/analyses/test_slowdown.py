@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.analyses.memory_trend import MemoryVerdict
+from engine.analyses.slowdown import pettitt_chance, run_course
+from engine.core.units import GIB
+from tests.support.histories import made_history
+
+
+@pytest.mark.parametrize("onset", [200, 450])
+def test_the_onset_is_found_though_lengths_vary(onset):
+    slowdown = run_course(made_history(slower_from=onset)).slowdown
+    assert abs(slowdown.onset - onset) < 40
+    assert 0.3 < slowdown.loss_ratio < 0.6
+    assert slowdown.stall_share_ratio == pytest.approx(0.5, abs=0.1)
+
+
+def test_growing_holes_are_called_fragmentation():
+    course = run_course(made_history(slower_from=300))
+    assert course.trend.verdict is MemoryVerdict.FRAGMENTATION
+    assert "because memory is fragmented" in course.sentence
+    assert "retries" in course.sentence
+
+
+def test_growing_live_memory_is_called_a_leak():
+    course = run_course(made_history(slower_from=300, leak_bytes=2 * GIB))
+    assert course.trend.verdict is MemoryVerdict.LEAK
+    assert "because live memory grows to the limit" in course.sentence
+
+
+def test_a_run_that_slows_down_without_retries_is_not_blamed_on_the_allocator():
+    course = run_course(made_history(slower_from=300, by_allocator=False))
+    assert course.slowdown is not None
+    assert "the allocator is not why" in course.sentence
+
+
+def test_a_steady_run_has_no_onset():
+    course = run_course(made_history())
+    assert course.slowdown is None
+    assert course.sentence.startswith("Step time is steady at")
+
+
+def test_a_small_drift_is_not_worth_a_sentence():
+    assert run_course(made_history(slower_from=100, loss_ratio=0.02)).slowdown is None
+
+
+def test_a_short_run_says_that_it_is_short():
+    assert "too few" in run_course(made_history(20)).sentence
+
+
+def test_equal_steps_have_no_drift():
+    assert pettitt_chance(np.ones(100)) == 1.0
+
+
+@given(st.integers(0, 1000), st.integers(40, 300))
+def test_the_chance_of_noise_is_a_probability(seed, count):
+    chance = pettitt_chance(np.random.default_rng(seed).normal(size=count))
+    assert 0 < chance <= 1
