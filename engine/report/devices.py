@@ -13,7 +13,7 @@ from engine.core.number_format import format_bytes
 from engine.devices.catalogue import topology_of
 from engine.devices.spec import Constant, DeviceSpec, DType
 from engine.devices.topology import Link, Topology
-from engine.runtime.cost.parameters import CostParameters
+from engine.runtime.cost.parameters import CostParameters, FamilyParameters
 from engine.workloads.models.catalogue import CataloguedModel
 from engine.workloads.models.counts import parameter_counts
 
@@ -27,10 +27,8 @@ def devices_document(devices: Sequence[DeviceSpec], parameters: CostParameters) 
         "topologies": [_topology_document(topology) for _, topology in sorted(topologies.items())],
         "efficiency": {
             "fitted_on": parameters.fitted_on,
-            "families": {
-                name: {**asdict(family), "kind": family.kind.value} for name, family in parameters.families.items()
-            },
-            "shared": _constants_document(parameters.shared),
+            "families": families_document(parameters.families),
+            "shared": constants_document(parameters.shared),
         },
     }
 
@@ -54,12 +52,18 @@ def _device_document(device: DeviceSpec) -> dict[str, Any]:
             "l2_read_bytes_per_s": device.l2_read_bytes_per_s,
             "hbm_usable_bytes": device.hbm_usable_bytes,
         },
-        "constants": _constants_document(device.constants),
-        "measured": _constants_document(device.measured),
+        "constants": constants_document(device.constants),
+        "measured": constants_document(device.measured),
     }
 
 
-def _constants_document(constants: Mapping[str, Constant]) -> dict[str, Any]:
+def families_document(families: Mapping[str, FamilyParameters]) -> dict[str, Any]:
+    """Returns fitted constants by family."""
+    return {name: {**asdict(family), "kind": family.kind.value} for name, family in families.items()}
+
+
+def constants_document(constants: Mapping[str, Constant]) -> dict[str, Any]:
+    """Returns constants by name, each with value, unit, kind and source."""
     return {name: _constant_document(constant) for name, constant in constants.items()}
 
 

@@ -56,7 +56,7 @@ class Calibration:
     Attributes:
         device: The nearest device of the catalogue with what the capture showed of clock and memory.
         nearest: Its id in the catalogue.
-        named: Whether the capture named it; else it was found by cores and memory rate.
+        named: Whether the user or the capture named it; else it was found by cores and memory rate.
         parameters: Constants fitted to all kernels.
         families: Fit quality by family, slowest first.
         seen_ratio: Median relative error over distinct kernels the judging fit saw.
@@ -84,7 +84,7 @@ class Calibration:
     unpriced_share_ratio: float
 
 
-def calibrate(job: Job, source: str, progress: Progress = no_progress) -> Calibration:
+def calibrate(job: Job, source: str, base: DeviceSpec | None = None, progress: Progress = no_progress) -> Calibration:
     """Returns the device and constants that reproduce the kernels of a capture.
 
     Two fits are made: one that does not see every third distinct kernel of a family, to be judged on those, and one on
@@ -93,13 +93,14 @@ def calibrate(job: Job, source: str, progress: Progress = no_progress) -> Calibr
     Args:
         job: The capture's ranks.
         source: What is noted as the source of everything fitted.
+        base: The device it ran on; found from the capture by default.
         progress: Told about both fits.
 
     Raises:
         MissingDataError: The capture has no kernels with shapes.
     """
     ranks, found = _kernels_of(job)
-    device, named = _device(ranks, found, source)
+    device, named = _device(ranks, found, source, base)
     rows = _rows(device, found)
     held_out = _held_out(rows.kernels, [label for kernels in found for label in kernels.labels])
     shipped = load_parameters()
@@ -113,7 +114,7 @@ def calibrate(job: Job, source: str, progress: Progress = no_progress) -> Calibr
 def capture_rows(job: Job, source: str) -> tuple[DeviceSpec, MeasuredKernels]:
     """Returns the device a capture ran on and its distinct kernels. Raises MissingDataError."""
     ranks, found = _kernels_of(job)
-    device, _ = _device(ranks, found, source)
+    device, _ = _device(ranks, found, source, None)
     return device, _rows(device, found)
 
 
@@ -209,10 +210,12 @@ def _without(parameters: CostParameters, operators: OperatorTable) -> CostParame
     return replace(parameters, families=kept)
 
 
-def _device(ranks: Sequence[Trace], found: Sequence[CaptureKernels], source: str) -> tuple[DeviceSpec, bool]:
-    """Returns the nearest device with the capture's clock, and whether the capture named it."""
+def _device(
+    ranks: Sequence[Trace], found: Sequence[CaptureKernels], source: str, base: DeviceSpec | None
+) -> tuple[DeviceSpec, bool]:
+    """Returns the nearest device with the capture's clock, and whether the user or the capture named it."""
     texts = (f"{trace.metadata.device or ''} {trace.metadata.extra.get('soc_name', '')}" for trace in ranks)
-    named = next((device for text in texts if (device := device_named(text)) is not None), None)
+    named = base or next((device for text in texts if (device := device_named(text)) is not None), None)
     clock_hz = _clock_hz(ranks)
     device = named or _nearest(found)
     if clock_hz is not None:
@@ -230,7 +233,7 @@ def _nearest(found: Sequence[CaptureKernels]) -> DeviceSpec:
     devices = [load_device(name) for name in device_ids()]
     same = [device for device in devices if device.vendor == "Huawei" and device.cube_core_count == cores]
     if not same:
-        raise MissingDataError("device", f"no device of the catalogue has {cores} matrix cores")
+        raise MissingDataError("device", f"no device of the catalogue has {cores} matrix cores; name one")
     return min(same, key=lambda device: abs(np.log(_streaming(found, device) / device.hbm_bytes_per_s)))
 
 
