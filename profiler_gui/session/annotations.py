@@ -1,6 +1,9 @@
 """What the user puts on the timeline: marks and pinned tracks, as one undoable value."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+
+import msgspec
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +50,25 @@ class Annotations:
         if pin in self.pins:
             return replace(self, pins=tuple(item for item in self.pins if item != pin))
         return replace(self, pins=(*self.pins, pin))
+
+    def within(self, track_counts: Mapping[int, int]) -> "Annotations":
+        """Returns the annotations without pins of tracks that are not there.
+
+        Args:
+            track_counts: Rank → number of its tracks. Memory curves have negative indices and are always kept.
+        """
+        pins = tuple((rank, track) for rank, track in self.pins if track < track_counts.get(rank, -(1 << 62)))
+        return replace(self, pins=pins)
+
+
+def annotations_text(annotations: Annotations) -> str:
+    """Returns marks and pins as text; "" where there are none."""
+    return "" if annotations == Annotations() else msgspec.json.encode(annotations).decode()
+
+
+def annotations_of(text: str) -> Annotations:
+    """Returns marks and pins from a text; none where the text is none of ours."""
+    try:
+        return msgspec.json.decode(text, type=Annotations)
+    except (msgspec.DecodeError, UnicodeError):
+        return Annotations()

@@ -26,6 +26,11 @@ if TYPE_CHECKING:  # the engine's tables are imported after the first paint
 SMALLEST_SEEN_RATIO = 400
 """What is narrower than the viewport by more than this is about three pixels wide: revealing zooms in."""
 
+FIRST_MARGIN_RATIO = 0.01
+"""Of what lasts, left free on either side of it at first."""
+LEAST_LASTING_RATIO = 0.5
+"""Where what lasts takes less of the trace than this, the emptiness is what is to be seen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -53,10 +58,26 @@ def limits_of(trace: Trace) -> Viewport:
     return Viewport(start_ns, max(trace.time_range.end_ns, start_ns + 1))
 
 
+def first_view(trace: Trace) -> Viewport:
+    """Returns what a trace shows at first: all that lasts, which nearly always is the whole trace.
+
+    Moments far outside (as Kineto's ``Record Window End``, up to a third of the trace after the last slice) would leave
+    room empty that the slices could use; ``limits_of`` keeps them.
+    """
+    events, limits = trace.events, limits_of(trace)
+    lasting = events.duration_ns > 0
+    if not lasting.any():
+        return limits
+    start_ns, end_ns = int(events.start_ns[lasting].min()), int(events.end_ns[lasting].max())
+    lasting_view = clamped(around(start_ns, end_ns, FIRST_MARGIN_RATIO), limits)
+    share = lasting_view.duration_ns / limits.duration_ns
+    return lasting_view if LEAST_LASTING_RATIO <= share < 1 - 2 * FIRST_MARGIN_RATIO else limits
+
+
 def first_place(document: Document) -> Place:
     """Returns where a document opens: its first rank, whole."""
     entry = document.job.ranks[0]
-    return Place(entry.rank, None, NOTHING, limits_of(entry.trace))
+    return Place(entry.rank, None, NOTHING, first_view(entry.trace))
 
 
 def at_rank(place: Place, document: Document, rank: int) -> Place:
@@ -64,11 +85,9 @@ def at_rank(place: Place, document: Document, rank: int) -> Place:
     old, new = document.job.rank_trace(place.rank), document.job.rank_trace(rank)
     shift_ns = old.offset_ns - new.offset_ns
     shifted = Viewport(place.viewport.start_ns + shift_ns, place.viewport.end_ns + shift_ns)
-    was_whole = place.viewport == limits_of(old.trace)
-    limits = limits_of(new.trace)
-    return replace(
-        place, rank=rank, step=None, selection=NOTHING, viewport=limits if was_whole else clamped(shifted, limits)
-    )
+    was_whole = place.viewport in (first_view(old.trace), limits_of(old.trace))
+    viewport = first_view(new.trace) if was_whole else clamped(shifted, limits_of(new.trace))
+    return replace(place, rank=rank, step=None, selection=NOTHING, viewport=viewport)
 
 
 def at_step(place: Place, document: Document, index: int | None) -> Place:
@@ -76,7 +95,7 @@ def at_step(place: Place, document: Document, index: int | None) -> Place:
     entry = document.job.rank_trace(place.rank)
     limits = limits_of(entry.trace)
     if index is None or document.summary is None:
-        return replace(place, step=None, viewport=limits)
+        return replace(place, step=None, viewport=first_view(entry.trace))
     step = document.summary.rank(place.rank).steps[index]
     return replace(place, step=index, viewport=clamped(around(step.range.start_ns, step.range.end_ns, 0.02), limits))
 

@@ -232,6 +232,10 @@ class Session(SessionState):
         """Replaces marks and pins, undoably: ``session.annotate(session.annotations.with_mark(…))``."""
         self._replace_annotations(self._annotations.push(annotations))
 
+    def restore_annotations(self, annotations: Annotations) -> None:
+        """Replaces marks and pins by those of an earlier opening; there is nothing before them to undo."""
+        self._replace_annotations(replace(self._annotations, current=annotations, past=(), future=()))
+
     def undo(self) -> None:
         """Takes the last change of marks or pins back."""
         self._replace_annotations(self._annotations.back())

@@ -156,6 +156,9 @@ class TimelineCanvas(QWidget):
         viewport = self._session.viewport
         if self._renderer is None or self._trace is None or not self._loader.is_ready:
             painter.fillRect(self.rect(), self._theme.colour(lambda roles: roles.background))
+            if self._trace is not None:
+                painter.setPen(self._theme.colour(lambda roles: roles.faint))
+                painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, tr("Preparing the timeline…"))
             return
         if self._frame_is_stale or self._frame.devicePixelRatio() != self.devicePixelRatioF():
             self._frame_is_stale = False

@@ -15,10 +15,10 @@ from profiler_gui.toolkit.translations import tr
 if TYPE_CHECKING:  # the analyses are imported after the first paint
     from engine.analyses.communication.collectives import Collective
 
-MAX_LANES_AT_FIRST = 8
-"""Host threads deeper than this are folded at first."""
+MAX_HOST_LANES_AT_FIRST = 12
+"""As long as the host's tracks have more lanes together, the deepest is folded: the device stays in view."""
 GROUP_CHARACTERS = 4
-"""Of a group's hash, behind the framework's word for it: enough to tell groups of one kind apart."""
+"""Last ones of a group's hash (first ones are often equal), behind the framework's word for it."""
 _HOST_KINDS = (TrackKind.HOST_THREAD, TrackKind.CANN_THREAD)
 _SERIES_TRACKS = -10_000
 """Series that share a track stand below it with indices from here down."""
@@ -52,18 +52,22 @@ def first_folds(trace: Trace, nodes: Sequence[TrackNode]) -> frozenset[TrackKey]
     Deep call stacks of host threads would push the device below the edge of the screen. Without a device they are what
     the capture is about.
     """
-    kinds = {trace.tracks[node.key[1]].kind for node in nodes if node.lane_count}
-    if TrackKind.DEVICE_STREAM not in kinds:
+    filled = [(node, trace.tracks[node.key[1]].kind) for node in nodes if node.lane_count]
+    if TrackKind.DEVICE_STREAM not in {kind for _, kind in filled}:
         return frozenset()
-    return frozenset(
-        node.key
-        for node in nodes
-        if node.lane_count > MAX_LANES_AT_FIRST and trace.tracks[node.key[1]].kind in _HOST_KINDS
-    )
+    host = sorted((node for node, kind in filled if kind in _HOST_KINDS), key=lambda node: -node.lane_count)
+    lanes = sum(node.lane_count for node in host)
+    folded = set()
+    for node in host:
+        if lanes <= MAX_HOST_LANES_AT_FIRST or node.lane_count == 1:
+            break
+        folded.add(node.key)
+        lanes -= node.lane_count - 1
+    return frozenset(folded)
 
 
 def group_labels(trace: Trace, collectives: Sequence[Collective]) -> dict[int, str]:
-    """Returns track → label for the communication groups that the framework has a word for (``"dp_cp · 5862…"``)."""
+    """Returns track → label for the communication groups that the framework has a word for (``"dp_cp · …1612"``)."""
     words = {item.group: item.group_name for item in collectives if item.group and item.group_name}
     words |= {group.id: words.get(group.id) or group.name for group in trace.metadata.parallel_groups if group.name}
     return {
@@ -74,7 +78,7 @@ def group_labels(trace: Trace, collectives: Sequence[Collective]) -> dict[int, s
 
 
 def _shortened(group: str) -> str:
-    return group if len(group) <= GROUP_CHARACTERS + 1 else group[:GROUP_CHARACTERS] + "…"
+    return group if len(group) <= GROUP_CHARACTERS + 1 else "…" + group[-GROUP_CHARACTERS:]
 
 
 def _track_nodes(

@@ -4,17 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QAbstractSlider,
-    QAbstractSpinBox,
     QApplication,
-    QComboBox,
     QFileDialog,
     QMainWindow,
     QStackedWidget,
-    QTabBar,
     QVBoxLayout,
     QWidget,
 )
@@ -36,6 +31,8 @@ from profiler_gui.window.docks import Docks
 from profiler_gui.window.fixed_bar import FixedBar
 from profiler_gui.window.header import Header
 from profiler_gui.window.images import save_image
+from profiler_gui.window.kept_annotations import KeptAnnotations
+from profiler_gui.window.list_keys import belongs_to_list
 from profiler_gui.window.messages import about_box, show_failure
 from profiler_gui.window.palette import CommandPalette
 from profiler_gui.window.panes import PaneHost
@@ -49,24 +46,6 @@ from profiler_gui.window.welcome import Welcome
 from profiler_gui.window.window_commands import VIEW, window_commands
 
 DEFAULT_SIZE_PX = (1440, 900)
-NAVIGATION_KEYS = frozenset(
-    (
-        Qt.Key.Key_Left,
-        Qt.Key.Key_Right,
-        Qt.Key.Key_Up,
-        Qt.Key.Key_Down,
-        Qt.Key.Key_Home,
-        Qt.Key.Key_End,
-        Qt.Key.Key_PageUp,
-        Qt.Key.Key_PageDown,
-        Qt.Key.Key_Return,
-        Qt.Key.Key_Enter,
-        Qt.Key.Key_Space,
-        Qt.Key.Key_A,
-        Qt.Key.Key_C,
-    )
-)
-_NAVIGATED = (QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QTabBar)
 
 
 class MainWindow(QMainWindow):
@@ -87,6 +66,7 @@ class MainWindow(QMainWindow):
         self.closing = Closing(self)
         self.context = PaneContext(session, self.commands, settings, theme, self.show_pane, self.closing)
         self.pages = tuple(item for item in factories if item.place is PanePlace.PAGE)
+        KeptAnnotations(session, settings, self)
         self.search_bar = SearchBar(session, settings)
         self.search_bar.hide()
         self.commands.add(*window_commands(self))
@@ -305,13 +285,9 @@ class MainWindow(QMainWindow):
 
     def event(self, event: QEvent) -> bool:
         """Qt: leaves the keys that move around in lists, tables and boxes to these, whatever else they are used for."""
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
-            plain = not event.modifiers() & (Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier)
-            if plain and event.key() in NAVIGATION_KEYS and isinstance(self.focusWidget(), _NAVIGATED):
-                controlled = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-                if controlled or event.key() not in (Qt.Key.Key_A, Qt.Key.Key_C):
-                    event.accept()
-                    return True
+        if belongs_to_list(event, self.focusWidget()):
+            event.accept()
+            return True
         return super().event(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

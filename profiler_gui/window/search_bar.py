@@ -82,6 +82,7 @@ class SearchBar(QWidget):
         """Searches for what is typed, without waiting for the typing to pause."""
         self._delay.stop()
         self._session.set_query(SearchQuery(self.edit.text(), self.regex.isChecked(), self.match_case.isChecked()))
+        self._show_position()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Qt: Enter, Shift+Enter and Escape in the line; Escape means the line, whatever else it is used for."""
@@ -155,6 +156,9 @@ class SearchBar(QWidget):
 
     def _show_position(self) -> None:
         matches, selection = self._session.matches, self._session.selection
+        if self._session.is_searching:
+            self.count_label.setText(tr("searching…"))
+            return
         if matches.error:
             self.count_label.setText(tr("Pattern: {error}", error=matches.error))
             return

@@ -1,8 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engine.trace import align
+from engine.trace import TimeRange, align
 from profiler_gui.session.document import Document, Run
 from profiler_gui.session.filters import SearchQuery
 from profiler_gui.session.selection import NOTHING, EventSelection, RangeSelection
@@ -129,3 +130,20 @@ def test_runs_can_be_exchanged(session):
     session.exchange_runs()
     assert session.document is second
     assert session.candidate is first
+
+
+def test_a_moment_far_behind_the_last_slice_is_in_reach_but_not_in_the_first_view(session):
+    shown = document("gpu 7 | AAAA |", "gpu 7 | AA |")
+    session.show(shown)
+    later = [
+        replace(entry, trace=replace(entry.trace, time_range=TimeRange(0, entry.trace.time_range.end_ns * 3 // 2)))
+        for entry in shown.job.ranks
+    ]
+    session.show(replace(shown, job=replace(shown.job, ranks=tuple(later))))
+    assert session.viewport == Viewport(0, 4_080)
+    session.set_rank(1)
+    assert session.viewport == Viewport(0, 2_040)
+    session.show_all()
+    assert session.viewport == session.limits == Viewport(0, 3 * US)
+    session.set_rank(0)
+    assert session.viewport == Viewport(0, 4_080)

@@ -107,13 +107,21 @@ def communicating_trace() -> Trace:
 def test_communication_groups_are_called_by_the_frameworks_word():
     trace = communicating_trace()
     nodes, _ = nodes_of(trace, 0, group_labels(trace, ()))
-    assert [node.label for node in nodes] == ["Communication", "dp_cp · 5862…", "Group x"]
+    assert [node.label for node in nodes] == ["Communication", "dp_cp · …1612", "Group x"]
 
 
-def test_deep_host_threads_are_folded_at_first_where_there_is_a_device():
-    lanes = "\n".join(f"host 1 | {'.' * depth}A{'.' * (9 - depth)} |" for depth in range(10))
-    deep = "\n".join(f"host 1 | {'A' * (10 - depth)} |" for depth in range(9))
-    device = "\ngpu 7 | BB |"
-    for picture, folded in ((lanes + device, []), (deep, []), (deep + device, [(0, 0)])):
+def test_the_deepest_host_threads_are_folded_at_first_until_the_device_is_in_view():
+    def threads(*depths: int) -> str:
+        lines = [
+            f"host {thread} | {'A' * (12 - lane)} |" for thread, depth in enumerate(depths) for lane in range(depth)
+        ]
+        return "\n".join(lines)
+
+    for picture, folded in (
+        (threads(10), []),
+        (threads(10) + "\ngpu 7 | BB |", []),
+        (threads(10, 3) + "\ngpu 7 | BB |", [(0, 0)]),
+        (threads(9, 8, 7, 1) + "\ngpu 7 | BB |", [(0, 0), (0, 1)]),
+    ):
         trace = trace_from_text(picture)
         assert sorted(first_folds(trace, nodes_of(trace, 0)[0])) == folded
