@@ -217,15 +217,15 @@ def _device(
     texts = (f"{trace.metadata.device or ''} {trace.metadata.extra.get('soc_name', '')}" for trace in ranks)
     named = base or next((device for text in texts if (device := device_named(text)) is not None), None)
     clock_hz = _clock_hz(ranks)
-    device = named or _nearest(found)
+    device = named or _nearest(found, clock_hz)
     if clock_hz is not None:
         clock = Constant(clock_hz, "Hz", Provenance.MEASURED, f"cycle counters of {source}")
         device = replace(device, constants={**device.constants, "clock_hz": clock})
     return device, named is not None
 
 
-def _nearest(found: Sequence[CaptureKernels]) -> DeviceSpec:
-    """Returns the Ascend device with as many matrix cores as kernels used and the nearest memory rate."""
+def _nearest(found: Sequence[CaptureKernels], clock_hz: float | None) -> DeviceSpec:
+    """Returns the Ascend device with as many matrix cores as kernels used and the nearest memory rate and clock."""
     cores = max(
         (int(cores) for kernels in found for cores in kernels.core_counts[kernels.operators.law != Law.VECTOR]),
         default=-1,
@@ -234,7 +234,12 @@ def _nearest(found: Sequence[CaptureKernels]) -> DeviceSpec:
     same = [device for device in devices if device.vendor == "Huawei" and device.cube_core_count == cores]
     if not same:
         raise MissingDataError("device", f"no device of the catalogue has {cores} matrix cores; name one")
-    return min(same, key=lambda device: abs(np.log(_streaming(found, device) / device.hbm_bytes_per_s)))
+
+    def distance(device: DeviceSpec) -> float:
+        clock = 0.0 if clock_hz is None else abs(np.log(clock_hz / device.clock_hz))
+        return float(clock + abs(np.log(_streaming(found, device) / device.hbm_bytes_per_s)))
+
+    return min(same, key=distance)
 
 
 def _streaming(found: Sequence[CaptureKernels], device: DeviceSpec) -> float:

@@ -9,7 +9,8 @@ import numpy as np
 from engine.core.arrays import Float64Array, Int64Array
 from engine.runtime.cost.operators import OperatorTable, concatenate
 from engine.trace.trace import Trace
-from engine.workloads.calibration.kernel_shapes import kernel_operator, kernel_shapes
+from engine.workloads.calibration.kernel_shapes import kernel_operator
+from engine.workloads.calibration.kernel_texts import kernel_shapes
 
 COMMUNICATION = "hcom"
 """What names of collectives begin with: priced by links, not here."""

@@ -3,109 +3,22 @@
 A kernel type that nobody described, or a row without shapes, gives None and is counted by the caller.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from math import isqrt, prod
 
 from engine.devices.spec import DType
 from engine.runtime.cost.catalogue import adamw, flash_attention
 from engine.runtime.cost.operators import Law, OperatorTable, matmul, operator_table
-
-Shape = tuple[int, ...]
+from engine.workloads.calibration.kernel_texts import KernelShapes, Shape
 
 FLAT_BUFFER_ELEMENTS = 1 << 20
 """From here on a one-dimensional tensor is taken for a flat buffer of weights, gradients or moments."""
-
-DTYPES: Mapping[str, DType] = {
-    "FLOAT": DType.FP32,
-    "DT_BF16": DType.BF16,
-    "FLOAT16": DType.FP16,
-    "INT8": DType.INT8,
-    "UINT8": DType.INT8,
-    "INT32": DType.INT32,
-    "UINT32": DType.INT32,
-    "INT64": DType.INT64,
-    "UINT64": DType.INT64,
-    "DOUBLE": DType.INT64,
-    "BOOL": DType.BOOL,
-}
-"""Spellings of kernel_details.csv. DOUBLE is only moved, never multiplied, on these devices: eight bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class KernelShapes:
-    """What a capture says of one kernel.
-
-    Attributes:
-        op_type: The profiler's type, such as ``"MatMulV3"``.
-        inputs: Shape per input; () for a scalar or an input left out.
-        input_types: Type per input; None where the profiler's word is not a number type.
-        outputs: Shape per output.
-        output_types: Type per output.
-    """
-
-    op_type: str
-    inputs: tuple[Shape, ...]
-    input_types: tuple[DType | None, ...]
-    outputs: tuple[Shape, ...]
-    output_types: tuple[DType | None, ...]
-
-    @property
-    def dtype(self) -> DType:
-        """Type of the first input that has one."""
-        return next((dtype for dtype in (*self.input_types, *self.output_types) if dtype is not None), DType.FP32)
-
-    @property
-    def read_bytes(self) -> int:
-        """Bytes of all inputs."""
-        return _bytes(self.inputs, self.input_types)
-
-    @property
-    def write_bytes(self) -> int:
-        """Bytes of all outputs."""
-        return _bytes(self.outputs, self.output_types)
-
-
-def kernel_shapes(
-    op_type: str, input_shapes: str, input_types: str, output_shapes: str, output_types: str
-) -> KernelShapes | None:
-    """Returns the parsed texts of a row, None where it has no shapes (``"N/A"``) or they are no shapes."""
-    try:
-        return KernelShapes(
-            op_type,
-            _shapes(input_shapes),
-            _types(input_types),
-            _shapes(output_shapes) if output_shapes != "N/A" else (),
-            _types(output_types) if output_types != "N/A" else (),
-        )
-    except ValueError:
-        return None
 
 
 def kernel_operator(kernel: KernelShapes) -> OperatorTable | None:
     """Returns the operator a kernel is priced as, None for types nobody described and shapes that do not fit."""
     describe = _KERNELS.get(kernel.op_type)
     return describe(kernel) if describe is not None else None
-
-
-def described_types() -> frozenset[str]:
-    """Returns the kernel types that can be priced."""
-    return frozenset(_KERNELS)
-
-
-def _shapes(text: str) -> tuple[Shape, ...]:
-    return tuple(
-        tuple(int(extent) for extent in part.split(",")) if part.strip() else ()
-        for part in text.strip().strip('"').split(";")
-    )
-
-
-def _types(text: str) -> tuple[DType | None, ...]:
-    return tuple(DTYPES.get(word.strip()) for word in text.strip().split(";"))
-
-
-def _bytes(shapes: Sequence[Shape], types: Sequence[DType | None]) -> int:
-    return sum(prod(shape) * dtype.size_bytes for shape, dtype in zip(shapes, types, strict=False) if dtype is not None)
 
 
 def _elementwise(family: str) -> Callable[[KernelShapes], OperatorTable | None]:

@@ -15,7 +15,8 @@ from engine.devices.catalogue import device_ids, load_device
 from engine.devices.spec import DeviceSpec
 from engine.runtime.cost.fitting import MeasuredKernels
 from engine.runtime.cost.operators import OperatorTable, concatenate
-from engine.workloads.fidelity.operator_kernels import DTYPES, Case, case_kernels
+from engine.workloads.fidelity.operator_cases import DTYPES, Case
+from engine.workloads.fidelity.operator_kernels import case_kernels
 
 FILE = "ascend_operator_us_cannbench.csv"
 

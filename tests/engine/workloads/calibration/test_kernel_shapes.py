@@ -3,7 +3,8 @@
 import pytest
 
 from engine.devices import DType
-from engine.workloads.calibration.kernel_shapes import kernel_operator, kernel_shapes
+from engine.workloads.calibration.kernel_shapes import kernel_operator
+from engine.workloads.calibration.kernel_texts import kernel_shapes
 
 
 def operator(op_type, inputs, types, outputs, output_types):

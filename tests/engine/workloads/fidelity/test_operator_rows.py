@@ -9,7 +9,8 @@ import pytest
 from engine.core.errors import TraceReadError
 from engine.devices import DType, load_device
 from engine.workloads.fidelity.matmul_rows import DECODE_FILE, MICRO_FILE, read_matmul_rows
-from engine.workloads.fidelity.operator_kernels import KERNELS, Case, case_kernels
+from engine.workloads.fidelity.operator_cases import Case
+from engine.workloads.fidelity.operator_kernels import KERNELS, case_kernels
 from engine.workloads.fidelity.operator_rows import read_operator_rows
 
 COLUMNS = (
