@@ -43,6 +43,8 @@ _READ_INTO_THE_TRACE = (
     layout.PROFILER_INFO,
     layout.PROFILER_METADATA,
 )
+SIMULATION = "cannscope"
+"""Member of profiler_metadata.json that only captures of the simulated runtime have."""
 FIRST_PLAUSIBLE_EPOCH_NS = 10**18
 """September 2001; a machine that counts from its own start gets there after 31 years."""
 
@@ -83,7 +85,7 @@ class AscendTextReader:
             raise _nothing_read(capture, builder.diagnostics)
         read = {role: path for role, path in capture.files.items() if not role.startswith(layout.UNREAD)}
         return builder.build(
-            origin=Origin.MEASURED,
+            origin=_origin(metadata),
             source=Source(str(capture.root), self.id, layout.describe(read, capture.root)),
             metadata=metadata,
             clock_is_unix=_is_unix_time(builder),
@@ -93,6 +95,12 @@ class AscendTextReader:
     def argument_decoder(self, source: Source) -> ArgumentDecoder | None:
         """Returns the decoder of a trace that was re-opened from the cache."""
         return AscendArguments(layout.roles_of(source))
+
+
+def _origin(metadata: TraceMetadata) -> Origin:
+    """Returns whether the capture says that the simulated runtime wrote it."""
+    own = metadata.extra.get(SIMULATION)
+    return Origin.SIMULATED if isinstance(own, Mapping) and own.get("origin") == "simulated" else Origin.MEASURED
 
 
 def _is_unix_time(builder: TraceBuilder) -> bool:

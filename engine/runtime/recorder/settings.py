@@ -26,7 +26,8 @@ class RecorderSettings:
         devices_per_node: Device numbers count up to it.
         device: What the profiler calls the device's model (``"Ascend910B2"``).
         device_memory_bytes: Capacity, None where unknown.
-        parallel_sizes: ``"tensor_model_parallel_size"`` → 4 …
+        parallel_sizes: ``"tensor_model_parallel_size"`` → 4 …; the vendor's tools want the product of those of tensor,
+            pipeline and data to be the world size.
         environment: Variables that describe the run, e.g. ``PYTORCH_NPU_ALLOC_CONF``.
         link_of_group: Group id → link its members share: ``"HCCS"``, ``"RDMA"``, ``"SIO"``, ``"PCIE"``.
         details: Kept in the metadata as they are (scenario, versions, hashes).
@@ -66,6 +67,7 @@ def metadata_of(graph: TaskGraph, rank: int, settings: RecorderSettings) -> Trac
         rank=rank,
         world_size=int(graph.rank.max(initial=0)) + 1,
         device=f"NPU {number}",
+        device_count=1,
         device_memory_bytes=settings.device_memory_bytes,
         host=settings.host,
         profiler_level=f"Level{settings.level}",

@@ -8,6 +8,7 @@ import numpy as np
 from engine.analyses.steps import steps
 from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.core.units import NS_PER_US
+from engine.runtime.recorder.matrix import matrix_table
 from engine.trace.strings import ABSENT, StringInterner
 from engine.trace.tables import RecordedTable
 from engine.trace.trace import Trace
@@ -26,6 +27,7 @@ def with_statistics(trace: Trace, level: int) -> Trace:
             "operator_details": _operator_table(trace, words),
             "op_statistic": _kernel_statistic(trace, words),
             "api_statistic": _call_statistic(trace, words),
+            "communication_matrix": matrix_table(trace, words),
         }
     return replace(trace, strings=words.table(), tables={name: table for name, table in tables.items() if len(table)})
 
