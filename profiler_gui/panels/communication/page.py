@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the analyses are imported after the first paint
 
 MAX_LYING_BARS = 12
 """More steps than this stand as columns."""
-MIN_SHOWN_LANES = 4
+MIN_SHOWN_LANES = 8
 MAX_SHOWN_LANES = 10
 """Beyond this the lanes scroll."""
 VENDOR_COLUMNS = ("vendor_wait", "vendor_transit", "vendor_idle")

@@ -76,7 +76,11 @@ class OccurrenceLanes(QWidget):
 
     def slice_rect(self, row: int, number: int) -> QRectF:
         """Returns where a kernel is drawn."""
-        left_px, width_px = self._strip()
+        return self._slice_rect(row, number, self._strip())
+
+    def _slice_rect(self, row: int, number: int, strip: tuple[float, float]) -> QRectF:
+        """As ``slice_rect``; measuring the strip once serves all kernels."""
+        left_px, width_px = strip
         longest_ns = max((lane.length_ns for lane in self._lanes), default=1) or 1
         item = self._lanes[row].slices[number]
         top_px = row * self._lane_px() + 3
@@ -96,7 +100,7 @@ class OccurrenceLanes(QWidget):
         """Qt: paints."""
         painter = QPainter(self)
         colours = self._theme.colours
-        left_px, width_px = self._strip()
+        strip = left_px, width_px = self._strip()
         for row, lane in enumerate(self._lanes):
             band = QRectF(0, row * self._lane_px(), self.width(), self._lane_px())
             if lane.index == self._selected[0]:
@@ -104,7 +108,7 @@ class OccurrenceLanes(QWidget):
             self._paint_title(painter, lane, QRectF(4, band.top(), left_px - GAP_PX - 4, band.height()))
             painter.fillRect(QRectF(left_px, band.center().y() - 0.5, width_px, 1), QColor(colours.grid))
             for number, item in enumerate(lane.slices):
-                self._paint_slice(painter, item, self.slice_rect(row, number), is_odd=number % 2 == 1)
+                self._paint_slice(painter, item, self._slice_rect(row, number, strip), is_odd=number % 2 == 1)
         self._paint_outlines(painter)
 
     def _paint_title(self, painter: QPainter, lane: OccurrenceLane, rect: QRectF) -> None:
@@ -203,8 +207,9 @@ class OccurrenceLanes(QWidget):
         row = point.y() // self._lane_px()
         if not 0 <= row < len(self._lanes):
             return None, None
+        strip = self._strip()
         for number in range(len(self._lanes[row].slices)):
-            if self.slice_rect(row, number).adjusted(-1, 0, 1, 0).contains(point):
+            if self._slice_rect(row, number, strip).adjusted(-1, 0, 1, 0).contains(point):
                 return row, number
         return row, None
 
