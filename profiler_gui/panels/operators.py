@@ -63,6 +63,7 @@ class OperatorsTable(QWidget):
         self._context = context
         self._session = context.session
         self._operators: tuple[OperatorStatistic, ...] = ()
+        self._wants_match_in_view = False
         self._note = QLabel()
         self._note.setWordWrap(True)
         self._note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -91,7 +92,12 @@ class OperatorsTable(QWidget):
         ):
             signal.connect(self._update)
         self._session.selection_changed.connect(self._follow)
+        self._session.search_changed.connect(self._take_matches)
         self._update()
+
+    def _take_matches(self) -> None:
+        if self._wants_match_in_view:
+            self._bring_a_match_into_view()
 
     def _update(self) -> None:
         trace, summary, step = self._session.trace, self._session.summary, self._session.step
@@ -154,11 +160,16 @@ class OperatorsTable(QWidget):
         if trace is not None:
             self._choose(row)
             self._session.set_query(query_of(trace, self._operators[row].type))
-            self._bring_a_match_into_view(trace)
+            self._bring_a_match_into_view()
             self._context.show_pane("timeline")
 
-    def _bring_a_match_into_view(self, trace: Trace) -> None:
+    def _bring_a_match_into_view(self) -> None:
         """Shows the whole trace where no match lies in the viewport: everything in it would be dimmed."""
+        trace = self._session.trace
+        # In a large trace the matches are still to come: they say so themselves.
+        self._wants_match_in_view = self._session.is_searching
+        if trace is None or self._wants_match_in_view:
+            return
         matches, viewport = self._session.matches.events, self._session.viewport
         starts_ns, ends_ns = trace.events.start_ns[matches], trace.events.end_ns[matches]
         if not np.any((starts_ns < viewport.end_ns) & (ends_ns > viewport.start_ns)):

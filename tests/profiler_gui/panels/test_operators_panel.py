@@ -2,6 +2,7 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel
 
 from profiler_gui.panels.operators import OperatorsTable, query_of, task_names
+from profiler_gui.session import event_search
 from profiler_gui.session.filters import search
 from profiler_gui.session.selection import EventSelection, OperatorSelection
 from tests.support.panes import drawn
@@ -47,6 +48,18 @@ def test_opening_finds_exactly_the_tasks_of_the_type(world, pane, qwen3):
     pane._open(row)
     assert len(world.session.matches) == pane._operators[row].count
     assert world.shown == ["timeline"]
+
+
+def test_in_a_large_trace_a_match_is_brought_into_view_when_it_is_found(world, pane, qtbot, monkeypatch):
+    monkeypatch.setattr(event_search, "MAX_ROWS_AT_ONCE", 0)
+    session = world.session
+    session.show(drawn("gpu 7 | AAAA..BB |"))
+    session.show_range(0, 1_000)
+    row = next(row for row, item in enumerate(pane._operators) if item.type == "B")
+    with qtbot.waitSignal(session.viewport_changed):
+        pane._open(row)
+        assert session.viewport.end_ns == 1_000
+    assert session.viewport == session.limits
 
 
 def test_every_type_of_a_real_capture_can_be_found(qwen3):
