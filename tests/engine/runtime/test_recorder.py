@@ -9,7 +9,7 @@ from engine.analyses.launches import launch_events
 from engine.analyses.memory import memory_analysis
 from engine.analyses.steps import steps
 from engine.graph.task_graph import TaskGraph, TaskKind
-from engine.runtime.recorder import RecorderSettings, record_job, record_rank
+from engine.runtime.recorder import RecorderSettings, record_job, record_rank, with_profiling
 from engine.runtime.scheduler import Schedule, schedule, uniform_slowdown
 from engine.trace import Job, Origin, Trace, TrackKind
 from engine.trace.intervals import difference, union
@@ -161,3 +161,14 @@ def test_a_rank_that_did_nothing_gives_an_empty_trace() -> None:
     trace = record_rank(graph, result, 0, RecorderSettings(steps=(99,)))
     assert len(trace.events) == 0
     assert trace.tables == {}
+
+
+def test_recording_costs_the_host_of_profiled_steps_only() -> None:
+    graph, _ = run()
+    profiled = with_profiling(graph, 1_000, steps=(1,))
+    added = profiled.duration_ns - graph.duration_ns
+    host = np.isin(graph.kind, (TaskKind.HOST, TaskKind.SYNCHRONIZE))
+    assert np.all(added[host & (graph.step == 1)] == 1_000)
+    assert np.all(added[~host | (graph.step == 0)] == 0)
+    assert schedule(profiled).makespan_ns > schedule(graph).makespan_ns
+    assert np.array_equal(with_profiling(graph, 0).duration_ns, graph.duration_ns)
