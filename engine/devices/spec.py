@@ -92,6 +92,7 @@ REQUIRED_CONSTANTS = (
     "l0c_bytes",
     "l1_bytes",
     "unified_buffer_bytes",
+    "tile_drift_ratio",
     "ddr_bytes",
     "ddr_bytes_per_s",
     "host_dispatch_ns",

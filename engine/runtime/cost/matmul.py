@@ -10,10 +10,13 @@ than cores it splits the summed dimension. For each tile shape and split
     memory  = (inputs + outputs + partial sums + strips read again x traffic_ratio) / rate
     t       = fixed + soft maximum(core, memory, collective the kernel overlaps)
 
-Strips are read again from memory as far as the smaller operand exceeds the cache: while it fits, the larger one is
-walked through once beside it (1 - cache / operand of the strips miss). The kernel's tiling search is taken to find
-the best. Matrix cycles count dimensions padded to 16 (the unit multiplies 16 x 16 x 16 a cycle; 16 x 32 x 16 for int8),
-which is where small and odd shapes lose.
+Cores work on a near-square block of tiles at a time and share its strips while they walk along k. A block's strips are
+read again for the next block as far as the smaller operand exceeds the cache (1 - cache / operand of them). Sharing
+ends where cores drift apart further along k than the cache is deep: drift = tile_drift_ratio x k, depth = cache /
+strips of a block per element of k; 1 - depth / drift of all strips are then read by every core for itself.
+
+The kernel's tiling search is taken to find the best. Matrix cycles count dimensions padded to 16 (the unit multiplies
+16 x 16 x 16 a cycle; 16 x 32 x 16 for int8), which is where small and odd shapes lose.
 """
 
 import numpy as np
@@ -64,11 +67,40 @@ def _tiled_ns(rates: Rates, operators: OperatorTable, family: FamilyColumns, spl
     core_ns = np.ceil(tiles / rates.core_count) * (busiest * slower + family.row_cycles) / rates.cycles_per_ns
     inputs = operators.read_bytes.astype(np.float64)
     partial = operators.batch * m * n * 8.0 * (split > 1) * split
-    missed = 1.0 - np.minimum(rates.l2_bytes / np.maximum(np.minimum(m, n) * k * size, 1.0), 1.0)
-    again = np.maximum(tiles * strips - inputs, 0.0) * missed
+    again = _read_again(rates, operators, tiles * strips, rows, columns)
     moved = inputs + operators.write_bytes + partial + again * family.traffic_ratio
     memory_ns = moved / (rates.hbm_bytes_per_ns * family.memory_ratio)
     return combined_ns(core_ns, memory_ns, np.broadcast_to(operators.transfer_ns.astype(np.float64), core_ns.shape))
+
+
+def _read_again(
+    rates: Rates,
+    operators: OperatorTable,
+    alone: Float64Array,
+    rows: Float64Array,
+    columns: Float64Array,
+) -> Float64Array:
+    """Returns float64 bytes, shape (tiles, n): strips read from memory more than once.
+
+    Args:
+        rates: The device.
+        operators: Products.
+        alone: Bytes of all strips if every core read its own, shape (tiles, n).
+        rows: Rows of a tile.
+        columns: Columns of a tile.
+    """
+    tall = np.minimum(np.sqrt(rates.core_count), np.ceil(operators.m / rows))
+    wide = np.minimum(rates.core_count / tall, np.ceil(operators.n / columns))
+    wave_share = (tall * rows + wide * columns) / (tall * wide * (rows + columns))
+    shared = alone * wave_share
+    inputs = operators.read_bytes.astype(np.float64)
+    size = element_bytes(operators)
+    smaller = np.minimum(operators.m, operators.n) * operators.k * size
+    unheld = 1.0 - np.minimum(rates.l2_bytes / np.maximum(smaller, 1.0), 1.0)
+    window = rates.l2_bytes / ((tall * rows + wide * columns) * size)
+    drifted = 1.0 - np.minimum(window / np.maximum(rates.tile_drift_ratio * operators.k, 1.0), 1.0)
+    again = np.maximum(shared - inputs, 0.0) * unheld + np.maximum(alone - np.maximum(shared, inputs), 0.0) * drifted
+    return np.asarray(again, np.float64)
 
 
 def _padded(extent: Float64Array) -> Float64Array:

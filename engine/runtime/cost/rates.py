@@ -71,6 +71,7 @@ class Rates:
         l2_bytes_per_ns: Streaming rate of vector operators inside the cache.
         l2_bytes: Bytes that stay in the cache between operators.
         tile_bytes_per_core_cycle: Rate at which one core loads tiles of a matmul from the cache.
+        tile_drift_ratio: How far cores drift apart along the summed dimension of a matmul, over its length.
         block_vector_cycles: Vector cycles this device needs for one 256-byte block, over 1 (wider units: fewer).
     """
 
@@ -82,6 +83,7 @@ class Rates:
     l2_bytes_per_ns: float
     l2_bytes: float
     tile_bytes_per_core_cycle: float
+    tile_drift_ratio: float
     block_vector_cycles: float
 
     @classmethod
@@ -99,6 +101,7 @@ class Rates:
             l2_bytes=device.l2_bytes * parameters.shared_value("l2_resident_ratio"),
             tile_bytes_per_core_cycle=device.value("l2_read_bytes_per_core_cycle")
             * parameters.shared_value("tile_load_ratio"),
+            tile_drift_ratio=device.value("tile_drift_ratio"),
             block_vector_cycles=256.0 / device.value("vector_bytes_per_core_cycle"),
         )
 

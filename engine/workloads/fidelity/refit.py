@@ -38,11 +38,15 @@ def refit(validation: Path, capture: Path) -> CostParameters:
     job = open_job([capture], built_in_readers())
     device, kernels = capture_rows(job, "a training capture")
     shipped = load_parameters()
-    start = replace(shipped, families={stand_in_family(law): shipped.priors[law.name.lower()] for law in Law})
+    rows_of = [*tables, *matmuls, kernels]
+    fitted_here = {name for part in rows_of for name in part.kernels.families}
+    kept = {name: family for name, family in shipped.families.items() if name not in fitted_here}
+    stand_ins = {stand_in_family(law): shipped.priors[law.name.lower()] for law in Law}
+    start = replace(shipped, families={**kept, **stand_ins})
     source = "cann-bench at d59d44ca (910B2, 910B3), published matmul rates, Qwen3-0.6B training kernels"
-    fitted = fit_families([*tables, *matmuls, kernels], start, source)
+    fitted = fit_families(rows_of, start, source)
     typical = typical_family(_kernels_only(fitted, [*tables, kernels]), Law.VECTOR)
-    rows = sum(len(part.measured_ns) for part in (*tables, *matmuls, kernels))
+    rows = sum(len(part.measured_ns) for part in rows_of)
     return replace(
         fitted,
         families={**fitted.families, stand_in_family(Law.VECTOR): typical},
