@@ -17,7 +17,7 @@ from engine.trace.tables import CounterSeries
 from engine.trace.tracks import Track, TrackKind
 
 _UNIT = re.compile(r"^(?P<title>.*)\((?P<unit>[^()]+)\)$")
-_PLAIN_UNITS = ("MHz", "KB", "MB", "GB", "B")
+_PLAIN_UNITS = ("MHz", "KB", "MB", "GB", "B", "KB/s", "MB/s", "GB/s", "%")
 _CHECK_EVERY = 4096
 _SERIES_KEYS = ("acc_id",)
 """Arguments that tell series of one name apart instead of being values."""

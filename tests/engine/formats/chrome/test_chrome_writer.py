@@ -1,16 +1,20 @@
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.core.errors import ExportError, OperationCancelled
+from engine.core.errors import ExportError, OperationCancelled, TraceReadError
 from engine.core.progress import CancelToken
+from engine.formats import open_job
 from engine.formats.chrome.writer import write_chrome
+from engine.formats.readers import built_in_readers
 from engine.trace import Origin, Source, TraceBuilder, TraceMetadata, Track, TrackKind
 from engine.trace.tables import INSTANT, CounterSeries
+from tests.support.captures import captures_directory
 from tests.support.hostile_files import codes, read_chrome, read_kineto
 from tests.support.trace_text import trace_from_text
 
@@ -182,3 +186,36 @@ def test_a_kineto_capture_survives_writing_with_its_arguments(tmp_path, captures
     kernel = int(trace.collectives.event[0])
     twin = next(row for row in range(len(again.events)) if described(again, row) == described(trace, kernel))
     assert again.arguments(twin)["Process Group Name"] == "0"
+
+
+CAPTURES = captures_directory() or Path()
+READABLE = [
+    *(path for path in sorted(CAPTURES.glob("pytorch/**/*.json*")) if "_et." not in path.name),
+    *sorted(CAPTURES.glob("ascend/**/*_ascend_pt")),
+    *CAPTURES.glob("ascend/old-cann7-timeline/trace_view.json"),
+]
+
+
+def exact_contents(trace):
+    """Returns events, arrows and counters by what they are, with times from the first event."""
+    events, texts = trace.events, trace.strings.texts
+    start_ns = (events.start_ns - events.start_ns.min()).tolist()
+    rows = list(zip(texts(events.name), texts(events.category), start_ns, events.duration_ns.tolist(), strict=True))
+    arrows = zip(trace.flows.source.tolist(), trace.flows.target.tolist(), strict=True)
+    counters = Counter((tuple(series.value.tolist()), series.unit) for series in trace.counters)
+    return Counter(rows), Counter((rows[source], rows[target]) for source, target in arrows), counters
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", READABLE, ids=lambda path: path.name)
+def test_every_capture_converted_reads_back_equal(path, tmp_path):
+    try:
+        job = open_job([path], built_in_readers())
+    except TraceReadError:
+        assert "910b-cnn-ddp2-db" in path.parts or "memory_timeline" in path.name  # nothing this reads
+        return
+    (entry,) = job.ranks
+    write_chrome(entry.trace, tmp_path / "converted.json")
+    (again,) = open_job([tmp_path / "converted.json"], built_in_readers()).ranks
+    assert exact_contents(again.trace) == exact_contents(entry.trace)
+    assert again.trace.diagnostics == ()
