@@ -14,4 +14,5 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     allocate arrays.
     """
     options: dict[str, Any] = {"cache": True, "_nrt": False}
-    return numba.njit(**options)(function)
+    result: Callable[..., Any] = numba.njit(**options)(function)
+    return result
