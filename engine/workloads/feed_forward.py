@@ -16,6 +16,9 @@ from engine.workloads.lowering import (
     add_matmul,
 )
 
+INDEX_BYTES = 8
+"""Of an int64 index."""
+
 
 def up_width(low: Lowering) -> int:
     """Returns the width of this rank's first feed-forward matrix: gate and up side by side."""
@@ -101,6 +104,39 @@ def _add_exchange(block: BlockBuilder, low: Lowering, source: str, target: str) 
     return target
 
 
+_ROUTING_KERNELS = {
+    "permute": ("MoeTokenPermute", "GatherElements", False),
+    "unpermute": ("MoeTokenUnpermute", "ScatterElementsV2", True),
+    "unpermute_grad": ("MoeTokenUnpermuteGrad", "GatherElements", False),
+    "permute_grad": ("MoeTokenPermuteGrad", "ScatterElementsV2", True),
+}
+"""Fused kernel, kernel without fusion, and whether it adds to its output."""
+
+
+def _add_routing(
+    block: BlockBuilder,
+    low: Lowering,
+    what: str,
+    reads: tuple[str, ...],
+    writes: dict[str, Int64Array | float],
+) -> None:
+    """Adds what takes tokens to their experts or back: row by row in one kernel, or element by element.
+
+    Without the fused kernels Megatron-LM's dispatchers expand the int64 index of a row to all its elements.
+    """
+    fused, plain, adds = _ROUTING_KERNELS[what]
+    rows, hidden = routed_rows(low), low.model.hidden
+    if low.fusions.expert_routing:
+        priced = catalogue.scatter_add if adds else catalogue.gather
+        block.compute(fused, TaskKind.VECTOR, priced(rows, hidden, low.dtype), reads, writes)
+        return
+    size = low.element_bytes
+    table = catalogue.vector_operator(
+        "element_index", 1, rows * hidden, low.dtype, INDEX_BYTES + size * (2 if adds else 1), size
+    )
+    block.compute(plain, TaskKind.VECTOR, table, reads, writes, shape=shape_text([rows[0], hidden], [rows[0], hidden]))
+
+
 def _add_grouped(
     block: BlockBuilder,
     low: Lowering,
@@ -123,27 +159,22 @@ def _add_experts(block: BlockBuilder, low: Lowering, source: str) -> str:
     table = catalogue.top_k_routing(low.tokens, model.experts)
     choice = low.tokens * model.top_k * 8
     block.compute("MoeGatingTopKSoftmax", TaskKind.VECTOR, table, ("router",), {"routing": choice})
-    table = catalogue.gather(rows, model.hidden, low.dtype)
-    block.compute("MoeTokenPermute", TaskKind.VECTOR, table, (source, "routing"), {"permuted": size})
+    _add_routing(block, low, "permute", (source, "routing"), {"permuted": size})
     given = _add_exchange(block, low, "permuted", "expert_input")
     wide = rows * up_width(low) * low.element_bytes
     _add_grouped(block, low, up_width(low), model.hidden, (given,), {"up": wide})
     _add_activation(block, low, rows)
     _add_grouped(block, low, model.hidden, low.ffn, ("activated",), {"expert_output": size})
     returned = _add_exchange(block, low, "expert_output", "returned")
-    table = catalogue.gather(rows, model.hidden, low.dtype)
-    reads = (returned, "routing")
-    block.compute("MoeTokenUnpermute", TaskKind.VECTOR, table, reads, {"down": low.full_bytes})
+    _add_routing(block, low, "unpermute", (returned, "routing"), {"down": low.full_bytes})
     return "down"
 
 
 def _add_experts_backward(block: BlockBuilder, low: Lowering, gradient: str, source: str, target: str) -> None:
     model, rows = low.model, routed_rows(low)
     size = rows * model.hidden * low.element_bytes
-    table = catalogue.gather(rows, model.hidden, low.dtype)
     kept = "returned" if low.parallel.expert > 1 else "expert_output"
-    reads = (gradient, "routing", kept)
-    block.compute("MoeTokenUnpermuteGrad", TaskKind.VECTOR, table, reads, {"output_g": size})
+    _add_routing(block, low, "unpermute_grad", (gradient, "routing", kept), {"output_g": size})
     given = _add_exchange(block, low, "output_g", "output_gx")
     half = rows * low.ffn * low.element_bytes
     _add_grouped(block, low, low.ffn, model.hidden, (given,), {"activated_g": half})
@@ -153,9 +184,8 @@ def _add_experts_backward(block: BlockBuilder, low: Lowering, gradient: str, sou
     inputs = "expert_input" if low.parallel.expert > 1 else "permuted"
     _add_expert_weights(block, low, up_width(low), model.hidden, ("up_g", inputs))
     back = _add_exchange(block, low, "input_g", "input_gx")
-    table = catalogue.scatter_add(rows, model.hidden, low.dtype)
     full = f"{target}_full" if low.parallel.tensor > 1 else target
-    block.compute("MoeTokenPermuteGrad", TaskKind.VECTOR, table, (back, "routing"), {full: low.full_bytes})
+    _add_routing(block, low, "permute_grad", (back, "routing"), {full: low.full_bytes})
     table = catalogue.softmax(low.tokens, model.experts, DType.FP32, grad=True)
     logits = low.tokens * model.experts * low.element_bytes
     block.compute("SoftmaxGrad", TaskKind.VECTOR, table, ("routing",), {"router_g": logits})

@@ -18,7 +18,12 @@ FP32_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Fusions:
-    """Which operators run as one kernel."""
+    """Which operators run as one kernel, and which transfers beside products.
+
+    ``expert_routing``: one kernel sends tokens to experts and back; otherwise element-wise gather and scatter with
+    indices expanded to the width of a token. ``matmul_communication``: products fused with the transfer next to them
+    (MC2). ``tensor_overlap``: in the backward pass transfers run beside products on streams of their own.
+    """
 
     attention: bool = False
     rms_norm: bool = False
@@ -29,6 +34,9 @@ class Fusions:
     optimizer: bool = False
     gradient_accumulation: bool = False
     dropout_add: bool = False
+    expert_routing: bool = False
+    matmul_communication: bool = False
+    tensor_overlap: bool = False
 
 
 def fusions_of(scenario: Scenario) -> Fusions:
@@ -49,6 +57,9 @@ def fusions_of(scenario: Scenario) -> Fusions:
         optimizer=cuda or on("fusion.optimizer"),
         gradient_accumulation=cuda or on("fusion.gradient_accumulation"),
         dropout_add=cuda or on("fusion.softmax_dropout"),
+        expert_routing=cuda or on("fusion.custom"),
+        matmul_communication=on("fusion.matmul_all_reduce"),
+        tensor_overlap=cuda or on("communication.overlap_tensor_parallel"),
     )
 
 
@@ -192,7 +203,7 @@ def add_linear_backward(
 
     Column-parallel (``out_width`` is a part): with sequence parallelism the input is gathered again beside the product
     for the input's gradient, and that gradient is reduced beside the product for the weight's, as Megatron-LM does;
-    without it the gradient is all-reduced beside it. Row-parallel: with sequence parallelism the output's gradient was
+    without it the gradient is all-reduced beside it; where nothing overlaps, one after another. Row-parallel: with sequence parallelism the output's gradient was
     gathered before by the caller.
     """
     communicates = column_parallel and low.parallel.tensor > 1
@@ -201,7 +212,7 @@ def add_linear_backward(
     if communicates and low.splits_sequence:
         whole = f"{name}_gathered"
         block.collective(CollectiveKind.ALL_GATHER, GroupKind.TENSOR, size, (saved_input,), {whole: size})
-    beside = NONE_AWAITED if whole != saved_input else LAST
+    beside = NONE_AWAITED if whole != saved_input and low.fusions.tensor_overlap else LAST
     full = f"{input_gradient}_full" if communicates and low.splits_sequence else input_gradient
     add_matmul(block, low, low.tokens, in_width, out_width, (gradient,), {full: size}, awaits=beside)
     if communicates and low.splits_sequence:
@@ -214,7 +225,9 @@ def add_linear_backward(
         )
     elif communicates:
         block.collective(CollectiveKind.ALL_REDUCE, GroupKind.TENSOR, size, (full,))
-    awaits = (ONE_BEFORE if whole != saved_input else NONE_AWAITED) if communicates else LAST
+    awaits = LAST
+    if communicates and low.fusions.tensor_overlap:
+        awaits = ONE_BEFORE if whole != saved_input else NONE_AWAITED
     add_weight_gradient(block, low, name, (out_width, in_width), (gradient, whole), awaits)
 
 

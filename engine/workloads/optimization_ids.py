@@ -41,6 +41,8 @@ SIMULATED_IN_TRAINING = frozenset(
         "fusion.cross_entropy",
         "fusion.optimizer",
         "fusion.gradient_accumulation",
+        "fusion.matmul_all_reduce",
+        "fusion.custom",
         "memory.expandable_segments",
         "memory.gc_threshold",
         "memory.max_split_size",
@@ -51,6 +53,7 @@ SIMULATED_IN_TRAINING = frozenset(
         "memory.reuse_fp32_parameters",
         "communication.overlap_gradients",
         "communication.overlap_parameters",
+        "communication.overlap_tensor_parallel",
     }
 )
 """What the lowering of a training step acts on; others are refused with a plain error, never ignored."""

@@ -8,8 +8,10 @@ from engine.core.arrays import Int64Array
 from engine.core.errors import ScenarioError
 from engine.devices.catalogue import topology_of
 from engine.runtime.collectives import network_of
+from engine.runtime.cost.parameters import load_parameters
 from engine.workloads.driver_costs import load_driver_costs
 from engine.workloads.job_memory import JobMemory, MemoryRecord, new_job_allocator
+from engine.workloads.lowering import fusions_of
 from engine.workloads.memory_plan import add_blocks, memory_plan, persistent_sizes
 from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING
 from engine.workloads.program import StageProgram, lowering_of, stage_program, step_blocks, transfer_bytes
@@ -80,6 +82,11 @@ def check_simulated(scenario: Scenario) -> None:
             raise ScenarioError(message)
 
 
+def _tensor_transfer_ratio(scenario: Scenario) -> float:
+    fused = fusions_of(scenario).matmul_communication
+    return load_parameters().shared_value("fused_transfer_ratio") if fused else 1.0
+
+
 def prepared_run(scenario: Scenario) -> RunState:
     """Returns the state of a run before its first step. Raises ScenarioError."""
     check_simulated(scenario)
@@ -91,7 +98,7 @@ def prepared_run(scenario: Scenario) -> RunState:
     low = lowering_of(scenario, lengths.known)
     state = RunState(
         scenario=scenario,
-        machine=Machine(scenario.device, network, scenario.parallel),
+        machine=Machine(scenario.device, network, scenario.parallel, _tensor_transfer_ratio(scenario)),
         lengths=lengths,
         transfer_bytes=transfer_bytes(low),
         programs=programs,

@@ -10,18 +10,27 @@ from engine.devices.spec import DeviceSpec
 from engine.graph.task_graph import TaskKind
 from engine.runtime.collectives import Network, collective_durations
 from engine.runtime.cost import concatenate, host_durations, operator_durations
-from engine.workloads.blocks import Block
+from engine.workloads.blocks import Block, GroupKind
 from engine.workloads.layout import Place, group_ranks
 from engine.workloads.scenario import Parallelism
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Machine:
-    """What prices depend on besides the operators."""
+    """What prices depend on besides the operators.
+
+    Attributes:
+        device: Where they run.
+        network: Links.
+        parallel: Layout.
+        tensor_transfer_ratio: Share of a tensor group's transfer that still takes time beside its product: 1 unless the
+            two are fused (MC2).
+    """
 
     device: DeviceSpec
     network: Network
     parallel: Parallelism
+    tensor_transfer_ratio: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +83,9 @@ def priced(block: Block, machine: Machine, length_count: int) -> Template:
         if item.collective is not None:
             call = item.collective
             ranks = group_ranks(call.group, Place(0, 0, 0, 0), machine.parallel)
-            device_ns[index] = collective_durations(call.kind, call.payload_bytes, ranks, machine.network)
+            transfer_ns = collective_durations(call.kind, call.payload_bytes, ranks, machine.network)
+            ratio = machine.tensor_transfer_ratio if call.group is GroupKind.TENSOR else 1.0
+            device_ns[index] = np.rint(transfer_ns * ratio).astype(np.int64)
             moved[index] = call.payload_bytes
     is_collective = np.array([item.kind is TaskKind.COLLECTIVE for item in operators], np.bool_)
     awaits = np.array([item.awaits for item in operators], np.int64)
