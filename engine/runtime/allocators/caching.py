@@ -51,6 +51,7 @@ class BlockLayout:
         state: int64, FREE, ALLOCATED, AWAITING or UNMAPPED of ``block_store``.
         starts_segment: bool, the first block of a segment or reserved range.
         arena: int64, see ``block_store``.
+        block: int64, the caller's id of the block it is or last was, −1 where it had none.
     """
 
     address: Int64Array
@@ -59,6 +60,7 @@ class BlockLayout:
     state: Int64Array
     starts_segment: np.ndarray[tuple[int], np.dtype[np.bool_]]
     arena: Int64Array
+    block: Int64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,16 @@ class CachingAllocator:
             requested_bytes=int(totals[REQUESTED_BYTES]),
             largest_free_bytes=int(largest_free_bytes(self._blocks)),
         )
+
+    @property
+    def stream_count(self) -> int:
+        """Streams that allocate."""
+        return self._stream_count
+
+    @property
+    def class_of_tag(self) -> Int64Array:
+        """int64: tag of a request → lifetime class with segments of its own."""
+        return self._class_of_tag
 
     @property
     def follows_recording(self) -> bool:
@@ -208,6 +220,7 @@ def _layout(blocks: Blocks) -> BlockLayout:
         state=blocks.state[rows],
         starts_segment=blocks.previous[rows] == NONE,
         arena=blocks.arena[rows],
+        block=blocks.owner[rows],
     )
 
 
