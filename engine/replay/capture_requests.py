@@ -30,6 +30,7 @@ class CaptureRequests:
         recorded_peak_allocated_bytes: Of the curve; None where no totals are recorded.
         recorded_peak_reserved_bytes: Of the curve; None where no totals are recorded.
         stream_count: Streams.
+        allocation_of_block: int64: block id → row of the trace's allocations, −1 for blocks the table does not list.
         diagnostics: What had to be assumed.
     """
 
@@ -40,6 +41,7 @@ class CaptureRequests:
     recorded_peak_allocated_bytes: int | None
     recorded_peak_reserved_bytes: int | None
     stream_count: int
+    allocation_of_block: Int64Array
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -103,6 +105,7 @@ def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> Captu
         recorded_peak_allocated_bytes=_peak(curve.allocated_bytes) if curve is not None else None,
         recorded_peak_reserved_bytes=_peak(curve.reserved_bytes) if curve is not None else None,
         stream_count=stream_count,
+        allocation_of_block=np.concatenate((np.full(len(blocks.size_bytes) - len(rows), ABSENT), rows)),
         diagnostics=log.diagnostics(),
     )
 
