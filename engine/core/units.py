@@ -35,21 +35,6 @@ def us_text_to_ns(text: str) -> int:
     return int((value_us * NS_PER_US).to_integral_value(rounding=ROUND_HALF_EVEN))
 
 
-def us_to_ns(us: float) -> int:
-    """Returns the nearest integer ns of a duration in µs."""
-    return round(us * NS_PER_US)
-
-
 def ns_to_us(ns: int) -> float:
     """Returns µs for text and files; exact to the ns below 2**53 ns."""
     return int(ns) / NS_PER_US
-
-
-def mib_to_bytes(mib: float) -> int:
-    """Returns the nearest integer bytes of a size in MiB (what Ascend's memory files call MB)."""
-    return round(mib * MIB)
-
-
-def kib_to_bytes(kib: float) -> int:
-    """Returns the nearest integer bytes of a size in KiB (what Ascend's memory files call KB)."""
-    return round(kib * KIB)

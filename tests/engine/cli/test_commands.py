@@ -6,24 +6,7 @@ import sys
 
 import pytest
 
-from engine.cli.app import build_cli, run
-
 KERNEL = '{"ph":"X","cat":"kernel","name":"%s","pid":0,"tid":7,"ts":%s,"dur":%s,"args":{"stream":7,"correlation":%d}}'
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def cannscope(capsys):
-    def call(*arguments):
-        code = run(build_cli(), [str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

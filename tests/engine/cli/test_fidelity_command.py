@@ -4,20 +4,8 @@ import json
 
 import pytest
 
-from engine.cli.app import build_cli, run
-
 MICRO = "device,measurement,value,unit,note,source\n910B2,torch.matmul fp16 8192^3,305,TFLOPS,,x\n"
 DECODE = "kernel,K,N,measured_us,M\nq_proj,5120,1024,18.2,16\n"
-
-
-@pytest.fixture
-def cannscope(capsys):
-    def call(*arguments):
-        code = run(build_cli(), [str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

@@ -3,18 +3,6 @@ import pickle
 
 import pytest
 
-from engine.cli.app import build_cli, run
-
-
-@pytest.fixture
-def cannscope(capsys):
-    def call(*arguments):
-        code = run(build_cli(), [str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
-
 
 @pytest.fixture
 def snapshot(tmp_path):
