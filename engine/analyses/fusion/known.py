@@ -162,7 +162,7 @@ def traffic_reason(found: Ranges, measures: Measures) -> str:
     """Returns whether the intermediates of a chain cost memory traffic, in plain words."""
     largest = int(found.largest_intermediate_bytes.max())
     if not np.any(found.traffic_bytes > 0):
-        return "no shapes recorded: between removed fixed costs and the time of the longest kernel"
+        return "not every shape is recorded: between removed fixed costs and the time of the longest kernel"
     cache = measures.cache
     where = f"L2 ({format_bytes(cache.bytes)}, {cache.kind})" if cache is not None else "any known L2"
     if largest > measures.surely_beyond_bytes:
