@@ -91,13 +91,18 @@ def network_of(topology: Topology, devices_per_node: int | None = None) -> Netwo
         topology: Where the links are described.
         devices_per_node: Overrides the topology's own, for half-filled servers.
     """
-    document = _document()
+    document = measured_constants()
     return _network(topology, document["topologies"].get(topology.id, {}), document["usual"], devices_per_node)
 
 
-def measured_system(name: str, devices_per_node: int | None = None) -> Network:
-    """Returns the network of a system that published a table of collectives; KeyError where there is none."""
-    document = _document()
+def measured_system(name: str, document: Mapping[str, Any] | None = None) -> Network:
+    """Returns the network of a system that published a table of collectives; KeyError where there is none.
+
+    Args:
+        name: Of the system.
+        document: Constants in place of the shipped ones, for fitting.
+    """
+    document = document or measured_constants()
     described = document["systems"][name]
     topology = load_topology(described["topology"])
     links = {Reach(reach): float(count["value"]) for reach, count in described.get("link_counts", {}).items()}
@@ -106,7 +111,7 @@ def measured_system(name: str, devices_per_node: int | None = None) -> Network:
         for link in topology.links
     )
     measured = document["topologies"].get(topology.id, {}) | described.get("links", {})
-    return _network(replace(topology, links=own), measured, document["usual"], devices_per_node)
+    return _network(replace(topology, links=own), measured, document["usual"], None)
 
 
 def _network(
@@ -120,7 +125,8 @@ def _network(
     return Network(topology, timings, devices_per_node or topology.devices_per_node)
 
 
-def _document() -> dict[str, Any]:
+def measured_constants() -> dict[str, Any]:
+    """Returns the shipped constants that fits to published tables gave: a copy."""
     text = resources.files("engine.runtime.collectives").joinpath(_FILE).read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document

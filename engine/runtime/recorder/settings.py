@@ -25,6 +25,7 @@ class RecorderSettings:
         host: Name of the simulated machine.
         devices_per_node: Device numbers count up to it.
         device: What the profiler calls the device's model (``"Ascend910B2"``).
+        world_size: Ranks of the job; those of the graph where None.
         device_memory_bytes: Capacity, None where unknown.
         parallel_sizes: ``"tensor_model_parallel_size"`` → 4 …; the vendor's tools want the product of those of tensor,
             pipeline and data to be the world size.
@@ -39,6 +40,7 @@ class RecorderSettings:
     host: str = "simulated"
     devices_per_node: int = 8
     device: str = ""
+    world_size: int | None = None
     device_memory_bytes: int | None = None
     parallel_sizes: Mapping[str, int] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +67,7 @@ def metadata_of(graph: TaskGraph, rank: int, settings: RecorderSettings) -> Trac
     simulation = {"origin": "simulated", "seed": settings.seed, "device": settings.device, **settings.details}
     return TraceMetadata(
         rank=rank,
-        world_size=int(graph.rank.max(initial=0)) + 1,
+        world_size=settings.world_size or int(graph.rank.max(initial=0)) + 1,
         device=f"NPU {number}",
         device_count=1,
         device_memory_bytes=settings.device_memory_bytes,

@@ -19,6 +19,7 @@ from engine.devices.catalogue import load_topology
 from engine.graph.collective_kinds import CollectiveKind, collective_kind
 from engine.runtime.collectives.durations import collective_durations
 from engine.runtime.collectives.network import Network, measured_system, network_of
+from engine.workloads.fidelity.collective_fit import MeasuredGroup
 
 LUT_DIRECTORY = "nccl_lut"
 VIDUR_FILE = "comm_vidur_a100_h100.csv"
@@ -65,19 +66,34 @@ def read_lut(directory: Path) -> MeasuredCollectives:
     return _joined("nccl_lut", parts)
 
 
-def read_vidur(directory: Path) -> MeasuredCollectives:
-    """Returns vidur's profile of NCCL. Raises TraceReadError."""
+def vidur_groups(directory: Path) -> list[MeasuredGroup]:
+    """Returns the rows of vidur's profile by system, operation and group. Raises TraceReadError."""
     groups: defaultdict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
     keys = ("system", "collective", "workers", "devices_per_node")
     for row in _rows(directory / VIDUR_FILE):
         groups[tuple(row[key] for key in keys)].append((float(row["bytes"]), float(row["median_ms"]) * 1e6))
-    parts = []
+    found = []
     for (system, collective, workers, per_node), rows in groups.items():
-        network = measured_system(system)
-        node, used = network.devices_per_node, int(per_node)
+        node, used = measured_system(system).devices_per_node, int(per_node)
         ranks = [node * (worker // used) + worker % used for worker in range(int(workers))]
         size, measured = np.array(rows).T
-        parts.append(_part(system, collective_kind(collective), size, measured, ranks, network))
+        found.append(MeasuredGroup(system, collective_kind(collective), ranks, size, measured))
+    return found
+
+
+def read_vidur(directory: Path, predicted: Sequence[Float64Array] | None = None) -> MeasuredCollectives:
+    """Returns vidur's profile of NCCL, with predictions of one's own per group in place of the shipped constants'.
+
+    Raises:
+        TraceReadError: The table cannot be read.
+    """
+    parts = []
+    for index, group in enumerate(vidur_groups(directory)):
+        network = measured_system(group.system)
+        name, ours, measured, data_sheet = _part(
+            group.system, group.kind, group.size_bytes, group.measured_ns, group.ranks, network
+        )
+        parts.append((name, ours if predicted is None else predicted[index], measured, data_sheet))
     return _joined("comm_vidur", parts)
 
 
