@@ -27,7 +27,7 @@ PULL = 0.004
 ROUNDS = 25
 """Most rounds over all families; each stops earlier when nothing improves."""
 _RATIO = (0.1, 1.3)
-_VECTOR_RATIO = (0.3, 1.3)
+_VECTOR_RATIO = (0.6, 1.3)
 _CYCLES = (0.05, 1e5)
 _FIXED = (300.0, 6e5)
 FREE: Mapping[Law, Mapping[str, tuple[float, float]]] = {

@@ -72,12 +72,12 @@ def _vector(family: str, kernel: KernelShapes, rows: int, width: int) -> Operato
         n=width,
         read_bytes=kernel.read_bytes,
         write_bytes=kernel.write_bytes,
-        cold=_is_flat_buffer(kernel) or _is_accumulation(kernel),
+        cold=family != "copy" and (_is_flat_buffer(kernel) or _is_accumulation(kernel)),
     )
 
 
 def _is_flat_buffer(kernel: KernelShapes) -> bool:
-    """Long one-dimensional tensors are an optimizer's flat buffers, last touched a step ago."""
+    """Long one-dimensional tensors are an optimizer's flat buffers, last touched a step ago (copies: just updated)."""
     return len(kernel.inputs[0]) == 1 and kernel.inputs[0][0] >= FLAT_BUFFER_ELEMENTS
 
 

@@ -125,17 +125,22 @@ def hyper_connection(case: Case) -> Kernels:
 
 
 def moe_init_routing(case: Case) -> Kernels:
-    """Returns the sorting of chosen experts and the copying of every token to them."""
+    """Returns the sorting of chosen experts and the copying of every token to those on this device.
+
+    Choices are taken to be spread evenly, so experts outside of ``active_expert_range`` get their share of them.
+    """
     tokens, width = case.shapes[0]
-    chosen = case.shapes[1][1]
+    choices = tokens * case.shapes[1][1]
+    first, end = case.attributes["active_expert_range"]
+    here = choices * (end - first) // int(case.attributes["expert_num"])
     active = int(case.attributes["active_num"])
-    copies = tokens * chosen if active <= 0 else min(active, tokens * chosen)
+    copies = min(active, here) if active > 0 else here
     size = case.size(0)
     quantised = int(case.attributes["quant_mode"]) >= 0
-    out = 1 if quantised else size
+    family, out = ("moe_permute_quant", 1) if quantised else ("moe_permute", size)
     return [
-        vector_operator("moe_sort", 1, tokens * chosen, DType.INT32, 4, 4),
-        vector_operator("moe_permute", copies, width, case.dtype, size, out),
+        vector_operator("moe_sort", 1, choices, DType.INT32, 4, 4),
+        vector_operator(family, copies, width, case.dtype, size, out),
     ]
 
 
