@@ -21,6 +21,7 @@ from profiler_gui.item_models.export import write_csv
 from profiler_gui.item_models.table_view import TableView
 from profiler_gui.session.document import Run
 from profiler_gui.session.failure import Failure, failure_of
+from profiler_gui.session.selection import TrackSelection
 from profiler_gui.session.session import Session
 from profiler_gui.toolkit.preferences import KEY_PRESET, THEME
 from profiler_gui.toolkit.settings import SettingsStore
@@ -34,7 +35,7 @@ from profiler_gui.window.images import save_image
 from profiler_gui.window.kept_annotations import KeptAnnotations
 from profiler_gui.window.list_keys import belongs_to_list
 from profiler_gui.window.messages import about_box, show_failure
-from profiler_gui.window.palette import CommandPalette
+from profiler_gui.window.palette import CommandPalette, TrackFinder
 from profiler_gui.window.panes import PaneHost
 from profiler_gui.window.preferences_dialog import Preferences
 from profiler_gui.window.rail import Rail
@@ -142,6 +143,14 @@ class MainWindow(QMainWindow):
         palette.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         palette.chosen.connect(lambda command: self.commands.run(command, session))
         palette.open()
+
+    def show_track_finder(self) -> None:
+        """Asks for a track by its name, selects it and shows it on the timeline."""
+        session = self.context.session
+        finder = TrackFinder(session, self)
+        finder.chosen.connect(lambda track: session.select(TrackSelection(session.rank, track)))
+        finder.chosen.connect(lambda _: self.show_pane("timeline"))
+        self._open(finder)
 
     def show_keys(self) -> None:
         """Shows the list of keys."""

@@ -1,93 +1,51 @@
-"""The command palette: every command, found by typing parts of its name."""
+"""The command palette and the track finder: everything that has a name, found by typing parts of it."""
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QDialog, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QWidget
 
-from profiler_gui.commands.command import CommandRegistry, KeyPreset
+from engine.core.number_format import format_count
+from profiler_gui.commands.command import Command, CommandRegistry, KeyPreset
 from profiler_gui.session.session import Session
 from profiler_gui.toolkit.translations import tr
-
-SIZE_PX = (560, 420)
-_COMMAND_ROLE = Qt.ItemDataRole.UserRole
+from profiler_gui.window.chooser import Choosable, Chooser
 
 
-def ranked(query: str, titles: list[str]) -> list[int]:
-    """Returns the indices of the titles in which all words of ``query`` stand, the best first.
-
-    A title that begins with the query is better than one with a word that does, and that better than any other.
-    """
-    words = query.casefold().split()
-    scored = []
-    for index, title in enumerate(titles):
-        folded = title.casefold()
-        if all(word in folded for word in words):
-            begins = folded.startswith(" ".join(words))
-            word_begins = all(any(part.startswith(word) for part in folded.split()) for word in words)
-            scored.append((0 if begins else 1 if word_begins else 2, index))
-    return [index for _, index in sorted(scored)]
-
-
-class CommandPalette(QDialog):
-    """Lists what can be done now.
-
-    Signals:
-        chosen: The id of the command to run.
-    """
-
-    chosen = Signal(str)
+class CommandPalette(Chooser):
+    """Lists what can be done now; the key of an item is the id of its command."""
 
     def __init__(
         self, commands: CommandRegistry, session: Session, preset: KeyPreset, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(tr("Commands"))
-        self.resize(*SIZE_PX)
-        self._commands = [item for item in commands if item.in_palette and item.is_enabled(session)]
-        self._titles = [
-            " · ".join(tr(part).replace("&", "") for part in (*item.menu, item.title)) for item in self._commands
-        ]
-        self._preset = preset
-        self.edit = QLineEdit()
-        self.edit.setPlaceholderText(tr("What do you want to do?"))
-        self.edit.setAccessibleName(tr("Command"))
-        self.edit.textChanged.connect(self._fill)
-        self.edit.installEventFilter(self)
-        self.list = QListWidget()
-        self.list.setAccessibleName(tr("Commands"))
-        self.list.setUniformItemSizes(True)
-        self.list.itemActivated.connect(self._choose)
-        self.list.itemClicked.connect(self._choose)
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.edit)
-        layout.addWidget(self.list, 1)
-        self._fill("")
+        items = [_command_item(item, preset) for item in commands if item.in_palette and item.is_enabled(session)]
+        super().__init__(tr("Commands"), tr("What do you want to do?"), items, parent)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Qt: arrows move in the list and Enter runs while the line keeps the focus."""
-        if watched is self.edit and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(Qt.Key(event.key()))
-            if step is not None:
-                row = min(max(self.list.currentRow() + step, 0), self.list.count() - 1)
-                self.list.setCurrentRow(row)
-                return True
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                self._choose(self.list.currentItem())
-                return True
-        return super().eventFilter(watched, event)
 
-    def _fill(self, query: str) -> None:
-        self.list.clear()
-        for index in ranked(query, self._titles):
-            command = self._commands[index]
-            keys = command.keys_of(self._preset)
-            shown = QKeySequence(keys[0]).toString(QKeySequence.SequenceFormat.NativeText) if keys else ""
-            item = QListWidgetItem(f"{self._titles[index]}    {shown}".rstrip())
-            item.setData(_COMMAND_ROLE, command.id)
-            self.list.addItem(item)
-        self.list.setCurrentRow(0)
+class TrackFinder(Chooser):
+    """Lists the tracks of the rank in view that hold events; the key of an item is the index of its track."""
 
-    def _choose(self, item: QListWidgetItem | None) -> None:
-        if item is not None:
-            self.accept()
-            self.chosen.emit(item.data(_COMMAND_ROLE))
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(tr("Tracks"), tr("Which track do you look for?"), _track_items(session), parent)
+
+
+def _command_item(command: Command, preset: KeyPreset) -> Choosable:
+    title = " · ".join(tr(part).replace("&", "") for part in (*command.menu, command.title))
+    keys = command.keys_of(preset)
+    shown = QKeySequence(keys[0]).toString(QKeySequence.SequenceFormat.NativeText) if keys else ""
+    return Choosable(title, command.id, shown)
+
+
+def _track_items(session: Session) -> list[Choosable]:
+    from profiler_gui.timeline.nodes import group_labels  # numba is imported after the first paint
+
+    trace, summary = session.trace, session.job_summary
+    if trace is None:
+        return []
+    labels = group_labels(trace, summary.communication.collectives.get(session.rank, ()) if summary else ())
+    items = []
+    for index, (track, part) in enumerate(zip(trace.tracks, trace.track_slices, strict=True)):
+        count = part.stop - part.start
+        if count:
+            parent = (trace.tracks[track.parent].name,) if track.parent >= 0 else ()
+            title = " · ".join((*parent, labels.get(index, track.name)))
+            items.append(Choosable(title, index, tr("{count} events", count=format_count(count))))
+    return items

@@ -185,6 +185,15 @@ def _view_commands(window: MainWindow) -> tuple[Command, ...]:
             is_enabled=lambda item: item.can_go_forward,
         ),
         Command("view.palette", "&Commands…", window.show_palette, ("Ctrl+Shift+P",), menu=VIEW, group="panes"),
+        Command(
+            "view.find_track",
+            "Find &Track…",
+            window.show_track_finder,
+            ("Ctrl+P",),
+            menu=VIEW,
+            group="panes",
+            is_enabled=with_document,
+        ),
         Command("view.toggle_bottom", "Show or Hide &Panels", window.toggle_docks, ("Q",), menu=VIEW, group="panes"),
         Command(
             "view.restore_layout", "Restore &Default Layout", window.restore_default_layout, menu=VIEW, group="panes"

@@ -12,12 +12,13 @@ from profiler_gui.item_models.table_view import FilteredTable, TableView
 from profiler_gui.item_models.trace_tables import event_table
 from profiler_gui.session.document import Run
 from profiler_gui.session.failure import Failure
-from profiler_gui.session.selection import EventSelection
+from profiler_gui.session.selection import EventSelection, TrackSelection
 from profiler_gui.toolkit.preferences import KEY_PRESET, THEME
+from profiler_gui.window.chooser import ranked
 from profiler_gui.window.images import save_image
 from profiler_gui.window.main_window import MainWindow
 from profiler_gui.window.messages import CrashReport
-from profiler_gui.window.palette import CommandPalette, ranked
+from profiler_gui.window.palette import CommandPalette, TrackFinder
 from profiler_gui.window.preferences_dialog import Preferences
 from profiler_gui.window.rail import Rail
 from profiler_gui.window.shortcuts_help import ShortcutsHelp
@@ -76,6 +77,19 @@ def session_of(window):
 
 def dialog_of(window, kind):
     return next(child for child in window.children() if isinstance(child, kind))
+
+
+def test_a_track_is_found_by_its_name_and_shown_on_the_timeline(window, qtbot):
+    session = session_of(window)
+    session.show(drawn_document(PICTURE))
+    window.commands.run("view.find_track", session)
+    finder = dialog_of(window, TrackFinder)
+    assert finder.list.count() == 2
+    qtbot.keyClicks(finder.edit, "host")
+    qtbot.keyClick(finder.edit, Qt.Key.Key_Return)
+    names = [track.name for track in session.trace.tracks]
+    assert session.selection == TrackSelection(0, names.index("host 1"))
+    assert window.page == "timeline"
 
 
 def test_an_empty_window_welcomes_and_offers_nothing_that_needs_a_capture(window):
