@@ -1,5 +1,7 @@
 """Durations of operators on a device and on its host."""
 
+from dataclasses import fields
+
 import numpy as np
 
 from engine.core.arrays import Float64Array, Int64Array
@@ -26,15 +28,31 @@ def operator_durations(
     """
     constants = parameters or load_parameters()
     rates = Rates.of(device, constants)
-    duration_ns: Float64Array = np.zeros(len(operators), np.float64)
+    idle = (operators.batch == 0) | (operators.m == 0) | (operators.n == 0) | (operators.k == 0)
+    duration_ns: Float64Array = np.full(len(operators), constants.shared_value("empty_kernel_ns"))
     for law, price in ((Law.VECTOR, vector_ns), (Law.MATMUL, matmul_ns), (Law.ATTENTION, attention_ns)):
-        rows = np.flatnonzero(operators.law == law)
+        rows = np.flatnonzero((operators.law == law) & ~idle)
         if len(rows):
-            chosen = operators.select(rows)
-            duration_ns[rows] = price(rates, chosen, family_columns(constants, chosen, law))
-    idle = (operators.read_bytes + operators.write_bytes + operators.transfer_ns == 0) & (operators.flop == 0)
-    duration_ns[idle] = constants.shared_value("empty_kernel_ns")
+            distinct, place = _distinct(operators, rows)
+            chosen = operators.select(distinct)
+            duration_ns[rows] = price(rates, chosen, family_columns(constants, chosen, law))[place]
     return np.rint(duration_ns).astype(np.int64)
+
+
+def _distinct(operators: OperatorTable, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Returns one row of each distinct work among ``rows``, and for every row which one: layers repeat few shapes."""
+    columns = [
+        getattr(operators, item.name)[rows].astype(np.int64)
+        for item in fields(operators)
+        if item.name not in {"families", "kernels"}
+    ]
+    order = np.lexsort(columns)
+    sorted_columns = np.stack(columns)[:, order]
+    starts = np.ones(len(rows), np.bool_)
+    starts[1:] = (sorted_columns[:, 1:] != sorted_columns[:, :-1]).any(axis=0)
+    place = np.empty(len(rows), np.int64)
+    place[order] = np.cumsum(starts) - 1
+    return rows[order[starts]], place
 
 
 def host_durations(device: DeviceSpec, operators: OperatorTable) -> Int64Array:

@@ -229,8 +229,8 @@ def grouped_matmul(
 ) -> OperatorTable:
     """Returns products of ``groups`` experts over ``rows`` rows in all, spread evenly; weights are read once each."""
     groups, rows, n, k = (np.asarray(value, np.int64) for value in (groups, rows, n, k))
-    used = np.maximum(np.minimum(groups, rows), 1)
-    per_group = -(-rows // used)
+    used = np.minimum(groups, rows)
+    per_group = -(-rows // np.maximum(used, 1))
     size = dtype.size_bytes
     return operator_table(
         "grouped_matmul",

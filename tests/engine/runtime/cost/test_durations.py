@@ -74,3 +74,47 @@ def test_experts_read_their_weights_once(groups):
     device = load_device("910b2")
     durations = operator_durations(device, grouped_matmul(groups, groups, 4096, 4096))
     assert durations[0] >= groups * 4096 * 4096 * 2 / device.hbm_bytes_per_s * 1e9
+
+
+def test_repeated_work_is_priced_once_and_alike():
+    device = load_device("910b3")
+    order = np.array([2, 0, 1, 2, 2, 0])
+    mixed = concatenate([matmul([64, 128, 256], 512, 512), norm([64, 128, 256], 512)])
+    once = operator_durations(device, mixed)
+    rows = np.concatenate([order, order + 3])
+    assert operator_durations(device, mixed.select(rows)).tolist() == once[rows].tolist()
+
+
+def test_a_kernel_with_nothing_to_do_returns_at_once():
+    device = load_device("910b2")
+    nothing, little = operator_durations(device, elementwise([0, 1]))
+    assert 0 < nothing < little
+    assert (
+        operator_durations(device, grouped_matmul(8, 0, 64, 64))[0] < operator_durations(device, matmul(1, 64, 64))[0]
+    )
+
+
+def test_a_transposed_operand_and_a_hidden_collective_cost_what_they_take():
+    device = load_device("910b2")
+    plain = operator_durations(device, matmul(4096, 4096, 4096))[0]
+    assert operator_durations(device, matmul(4096, 4096, 4096, transposed=True))[0] > plain
+    hidden = operator_durations(device, matmul(4096, 4096, 4096, transfer_ns=10 * plain))[0]
+    assert 10 * plain <= hidden < 10.5 * plain
+
+
+def test_a_cache_keeps_what_was_just_written_and_not_what_is_old():
+    device = load_device("910b2")
+    fresh, old = operator_durations(device, elementwise(8 << 20, cold=np.array([False, True])))
+    assert old > 1.3 * fresh
+
+
+@pytest.mark.parametrize("name", ["910b2", "a100-80g", "h100"])
+def test_large_square_products_keep_near_the_best_published_rate(name):
+    device = load_device(name)
+    published = max(
+        constant.value for key, constant in device.measured.items() if "best_flop" in key and "matmul" in key
+    )
+    sizes = np.array([4096, 8192, 12288])
+    rate = 2.0 * sizes**3 / operator_durations(device, matmul(sizes, sizes, sizes)) * 1e9
+    assert np.all(rate > 0.85 * published)
+    assert np.all(rate < 1.02 * published)
