@@ -25,12 +25,12 @@ _INFORMATION = ("config", "start_info", "end_info")
 
 
 def directory_name(trace: Trace) -> str:
-    """Returns ``{host}_{pid}_{time}_ascend_pt``, which names the host of the capture and sorts by time."""
+    """Returns ``{host}_{pid}_{time}_ascend_pt``: readers take the host from it, and have none where it is not there."""
     epoch_ns = trace.metadata.epoch_ns or 0
     moment = datetime.fromtimestamp(epoch_ns // NS_PER_S, tz=UTC)
     stamp = f"{moment:%Y%m%d%H%M%S}{epoch_ns % NS_PER_S // 1_000_000:03d}"
-    host = (trace.metadata.host or "host").replace("/", "-")
-    return f"{host}_{lanes_of(trace).own_process}_{stamp}_ascend_pt"
+    host = f"{trace.metadata.host}_".replace("/", "-") if trace.metadata.host else ""
+    return f"{host}{lanes_of(trace).own_process}_{stamp}_ascend_pt"
 
 
 def write_ascend_text(

@@ -15,7 +15,13 @@ LAYER_OF_KIND = {
 }
 """Readers know a lane by the name of its layer; the numbers are where the profiler sorts them."""
 _OTHER = ("Trace", 40)
-_KEPT_NAMES = {TrackKind.COMMUNICATION_GROUP: ("HCCL", "Communication"), TrackKind.HOST_THREAD: ("Python", "MindSpore")}
+_KEPT_NAMES = {
+    TrackKind.COMMUNICATION_GROUP: ("HCCL",),
+    TrackKind.COMMUNICATION_PLANE: ("HCCL",),
+    TrackKind.HOST_THREAD: ("Python GC", "MindSpore", "CPU OP", "PID Name"),
+    TrackKind.CANN_THREAD: ("CANN (DPU)",),
+    TrackKind.ANNOTATION: ("Ascend Hardware",),
+}
 _FIRST_PID = 1_000_000
 
 
@@ -95,12 +101,10 @@ def _layer_name(trace: Trace, index: int) -> tuple[str, int]:
 def _named(trace: Trace, track: Track, header: Track) -> tuple[str, int]:
     """Returns the name and place of the layer: the header's own where readers know its kind by it."""
     usual = LAYER_OF_KIND.get(track.kind)
-    is_header = header.kind is TrackKind.PROCESS
-    if usual is None:
-        return (header.name, header.sort_key or _OTHER[1]) if is_header else _OTHER
-    if is_header and header.name in (*_KEPT_NAMES.get(track.kind, ()), usual[0]):
-        return header.name, header.sort_key
-    return usual
+    if header.kind is not TrackKind.PROCESS:
+        return usual or _OTHER
+    known = usual is None or header.name in (*_KEPT_NAMES.get(track.kind, ()), usual[0])
+    return (header.name, header.sort_key) if known or usual is None else usual
 
 
 def _free(wanted: str, taken: set[int], otherwise: int) -> int:

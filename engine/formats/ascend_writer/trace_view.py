@@ -1,6 +1,7 @@
 """trace_view.json: lanes, slices, arrows and counters as one array on one line, as json.dumps would write it."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ NO_ID = 4_294_967_295
 _BATCH = 4096
 _ELEMENT = ("BFP16", 2)
 _PLAIN_UNITS = ("MHz", "KB", "MB", "GB", "B")
+_OWNER = re.compile(r"^(?P<title>.*) \(acc (?P<owner>[^()]*)\)$")
 _QUEUED = ("HostToDevice",)
 """Flows whose name carries their id and whose id is text."""
 _FLOW_NAMES = {"async_npu": "torch_to_npu", "async_task_queue": "enqueue_to_dequeue"}
@@ -117,8 +119,11 @@ def _event_lines(source: _Source) -> Iterator[str]:
                 f'{{"ph": "X", "name": {title}, {place}, "dur": {us_text(duration_ns)}, "cat": {word}, "args": {args}}}'
             )
         else:
+            named = (
+                f', "cat": {source.texts[category]}' if category >= 0 and kind is not TrackKind.DEVICE_STREAM else ""
+            )
             shown = f', "args": {args}' if args != "{}" else ""
-            yield f'{{"name": {title}, {place}, "dur": {us_text(duration_ns)}{shown}, "ph": "X"}}'
+            yield f'{{"name": {title}, {place}, "dur": {us_text(duration_ns)}{named}{shown}, "ph": "X"}}'
 
 
 def _arguments(source: _Source, event: int, kind: TrackKind, category: int) -> str:
@@ -128,7 +133,9 @@ def _arguments(source: _Source, event: int, kind: TrackKind, category: int) -> s
     correlation = int(trace.events.correlation[event])
     connection = correlation if correlation >= 0 else NO_ID
     if own:
-        return json.dumps(dict(own), default=str)
+        is_task = kind is TrackKind.DEVICE_STREAM and category >= 0
+        kept = {"Task Type": trace.strings.text(category)} if is_task else {}
+        return json.dumps({**kept, **own}, default=str)
     if kind is TrackKind.HOST_THREAD:
         return '{"Sequence number": -1, "Fwd thread id": 0}'
     if kind is TrackKind.CANN_THREAD:
@@ -173,16 +180,26 @@ def _flow_lines(source: _Source) -> Iterator[str]:
 def _counter_lines(source: _Source) -> Iterator[str]:
     for series in source.trace.counters:
         pid = source.lanes.pid(series.track)
-        head = f'{{"name": {json.dumps(series.name)}, "pid": {pid}, "tid": 0, "ts": "'
-        key = json.dumps(_value_key(series))
+        name = source.trace.tracks[series.track].name
+        key, owner = _value_key(series, name)
+        head = f'{{"name": {json.dumps(name)}, "pid": {pid}, "tid": 0, "ts": "'
+        tail = f', "acc_id": {json.dumps(owner)}' if owner else ""
         for time_ns, value in zip(series.time_ns.tolist(), series.value.tolist(), strict=True):
             if np.isfinite(value):
                 moment = us_text(time_ns + source.epoch_ns)
-                yield f'{head}{moment}", "args": {{{key}: {json.dumps(value)}}}, "ph": "C"}}'
+                yield f'{head}{moment}", "args": {{{json.dumps(key)}: {json.dumps(value)}{tail}}}, "ph": "C"}}'
 
 
-def _value_key(series: CounterSeries) -> str:
-    """Returns the key of a counter's value, which carries the unit: ``Read(MB/s)``, ``MHz``."""
+def _value_key(series: CounterSeries, name: str) -> tuple[str, str]:
+    """Returns the key of a counter's value, which carries the unit (``Read(MB/s)``, ``MHz``), and whose value it is.
+
+    A counter's samples share the name of its track; what its series are called beyond that stands in the key, but for
+    the accelerator they belong to, which is an argument of its own.
+    """
+    match = _OWNER.match(series.name)
+    title, owner = (match["title"], match["owner"]) if match else (series.name, "")
+    rest = title.removeprefix(name).strip()
     if not series.unit:
-        return "value"
-    return series.unit if series.unit in _PLAIN_UNITS else f"{series.name.rpartition('/')[2]}({series.unit})"
+        return rest or "value", owner
+    word = rest or title.rpartition("/")[2]
+    return (series.unit if series.unit in _PLAIN_UNITS else f"{word}({series.unit})"), owner

@@ -184,6 +184,14 @@ def test_a_trace_of_another_format_becomes_an_ascend_one(tmp_path: Path) -> None
         assert found == [("Add", 3_000), ("MatMul", 0), ("launch", 0)]
 
 
+@pytest.mark.parametrize("name", ["level0/rank1_ascend_pt", "level1/rank0_ascend_pt", "level2/rank0_ascend_pt"])
+def test_a_real_capture_reads_back_equal_after_writing(name: str, captures: Path, tmp_path: Path) -> None:
+    """Only what the reader had to remark on may differ: the written text has no such faults."""
+    trace = read_capture(captures / "ascend" / "910b-cnn-ddp2-text" / name)
+    found = differences(trace, read_capture(write_ascend_text(trace, tmp_path)))
+    assert [line for line in found if not line.startswith("diagnostics")] == []
+
+
 @pytest.mark.slow
 def test_the_vendors_own_tool_finds_nothing_wrong(tmp_path: Path) -> None:
     for rank in RANKS:
