@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.core.arrays import Int32Array, Int64Array
+from engine.runtime.allocators.interface import AllocatorRun, RequestKind, RequestLog
 from engine.trace.builder import TraceBuilder
 from engine.trace.strings import ABSENT, StringTable
 from engine.trace.tables import AllocationTable, MemoryCurve
@@ -44,6 +45,69 @@ class RankMemory:
     curve_allocated_bytes: Int64Array
     curve_reserved_bytes: Int64Array
     curve_active_bytes: Int64Array
+
+
+def memory_of_run(requests: RequestLog, run: AllocatorRun, time_ns: Int64Array, operator: Int32Array) -> RankMemory:
+    """Returns what an allocator did with a rank's requests, once the schedule says when each was made.
+
+    A block is freed when the program lets go of it and released when it may be used again; the totals follow from the
+    blocks, so that allocated ≤ active holds at every moment. Requests the allocator could not serve leave no block.
+
+    Args:
+        requests: What the program asked for.
+        run: What the allocator answered.
+        time_ns: int64, shape (requests,): when each was made, run ns, ascending.
+        operator: int32, shape (requests,): string id of the operator that asked, of the graph's strings.
+    """
+    served = slice(0, run.served)
+    kind, block = requests.kind[served], requests.block[served]
+    born = np.flatnonzero((kind == RequestKind.ALLOCATE) & (run.address >= 0))
+    before = np.concatenate(([0], run.allocated_bytes[:-1]))
+    size = (run.allocated_bytes - before)[born]
+    let_go = _next_of(kind, block, born, (RequestKind.FREE_REQUESTED, RequestKind.FREE))
+    free = _next_of(kind, block, born, (RequestKind.FREE,))
+
+    def moments(rows: Int64Array) -> Int64Array:
+        return np.where(rows >= 0, time_ns[rows], ABSENT)
+
+    changes = np.zeros((2, len(kind)), dtype=np.int64)
+    for row, ends in enumerate((let_go, free)):
+        np.add.at(changes[row], born, size)
+        np.subtract.at(changes[row], ends[ends >= 0], size[ends >= 0])
+    allocated, active = np.cumsum(changes, axis=1)
+    told = np.isin(kind, (RequestKind.ALLOCATE, RequestKind.FREE, RequestKind.FREE_REQUESTED, RequestKind.EMPTY_CACHE))
+    return RankMemory(
+        address=run.address[born],
+        size_bytes=size,
+        requested_bytes=requests.size_bytes[served][born],
+        allocated_at_ns=time_ns[born],
+        freed_at_ns=moments(let_go),
+        released_at_ns=moments(free),
+        operator=operator[born],
+        stream=requests.stream[served][born].astype(np.int32),
+        curve_time_ns=time_ns[served][told],
+        curve_allocated_bytes=allocated[told],
+        curve_reserved_bytes=run.reserved_bytes[told],
+        curve_active_bytes=active[told],
+    )
+
+
+def _next_of(kind: Int64Array, block: Int64Array, born: Int64Array, wanted: tuple[RequestKind, ...]) -> Int64Array:
+    """Returns the first request of a wanted kind about each block after its birth and before its id is used again.
+
+    int64, shape of ``born``; −1 where there is none.
+    """
+    rows = np.flatnonzero(np.isin(kind, (RequestKind.ALLOCATE, *wanted)))
+    order = rows[np.argsort(block[rows], kind="stable")]
+    place = np.empty(len(kind) + 1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    following = np.append(order[1:], ABSENT)[place[born]] if len(born) else np.empty(0, dtype=np.int64)
+    found: Int64Array = np.where(
+        (following >= 0) & (block[following] == block[born]) & (kind[following] != RequestKind.ALLOCATE),
+        following,
+        ABSENT,
+    )
+    return found
 
 
 def add_memory(
