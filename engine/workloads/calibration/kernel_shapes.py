@@ -11,6 +11,8 @@ from engine.runtime.cost.catalogue import adamw, flash_attention
 from engine.runtime.cost.operators import Law, OperatorTable, matmul, operator_table
 from engine.workloads.calibration.kernel_texts import KernelShapes, Shape
 
+BLOCK = 16
+"""Filters of one block of the matrix unit's weight layout."""
 FLAT_BUFFER_ELEMENTS = 1 << 20
 """From here on a one-dimensional tensor is taken for a flat buffer of weights, gradients or moments."""
 
@@ -164,6 +166,39 @@ def _matmul(kernel: KernelShapes) -> OperatorTable | None:
     )
 
 
+def _convolution(family: str, weights: int, pixels: int) -> Callable[[KernelShapes], OperatorTable | None]:
+    """A product over windows, from blocked shapes: weights [window, filters / 16, 16, channels], images of five axes.
+
+    Args:
+        family: Whose constants apply.
+        weights: Input that holds the filters; -1 where they are the output.
+        pixels: Input that holds the gradient of the image of filters; -1 where it is the output.
+    """
+
+    def operator(kernel: KernelShapes) -> OperatorTable | None:
+        tensors = (*kernel.inputs[:3], kernel.outputs[0] if kernel.outputs else ())
+        if len(tensors) < 4:
+            return None
+        filters, image = tensors[weights], tensors[pixels]
+        if len(filters) != 4 or filters[2] != BLOCK or len(image) != 5:
+            return None
+        n, k, m = filters[1] * BLOCK, filters[0] * filters[3], prod(image) // (image[1] * image[4])
+        dimensions = {"conv": (m, n, k), "conv_backprop_input": (m, k, n), "conv_backprop_filter": (n, k, m)}
+        rows, columns, depth = dimensions[family]
+        return operator_table(
+            family,
+            Law.MATMUL,
+            next(dtype for dtype in kernel.output_types if dtype is not None),
+            m=rows,
+            n=columns,
+            k=depth,
+            read_bytes=kernel.read_bytes,
+            write_bytes=kernel.write_bytes,
+        )
+
+    return operator
+
+
 def _attention(*, grad: bool) -> Callable[[KernelShapes], OperatorTable | None]:
     """Batch, heads and queries from the softmax statistics [B, N, S, 8]; sizes of heads from element counts."""
 
@@ -208,12 +243,21 @@ _KERNELS: Mapping[str, Callable[[KernelShapes], OperatorTable | None]] = {
     **dict.fromkeys(
         ("Add", "Sub", "Mul", "RealDiv", "Div", "Muls", "Adds", "AddV2", "Exp", "Pows", "Pow", "Sqrt", "Rsqrt", "Neg",
          "Abs", "Maximum", "Minimum", "Greater", "GreaterEqual", "Less", "LessEqual", "Equal", "NotEqual", "Axpy",
-         "LogicalNot", "LogicalAnd", "LogicalOr", "SelectV2", "MaskedFill", "Square", "Relu", "ReluGrad"),
+         "LogicalNot", "LogicalAnd", "LogicalOr", "SelectV2", "MaskedFill", "Square", "Relu", "ReluGrad", "Range",
+         "NLLLoss", "NLLLossGrad", "NonZero"),
         _elementwise("elementwise"),
     ),
     **dict.fromkeys(("Sin", "Cos", "Tanh", "Sigmoid", "Log"), _elementwise("transcendental")),
     "Cast": _elementwise("cast"),
-    **dict.fromkeys(("TensorMove", "ViewCopy", "Identity", "AsStrided"), _elementwise("copy")),
+    **dict.fromkeys(("TensorMove", "ViewCopy", "Identity", "AsStrided", "BroadcastTo"), _elementwise("copy")),
+    **dict.fromkeys(("ForeachAddList", "ForeachMulScalar"), _elementwise("foreach")),
+    "DropOutDoMask": _elementwise("dropout"),
+    **dict.fromkeys(("MaxPoolWithArgmaxV1", "MaxPoolGradWithArgmaxV1"), _elementwise("max_pool")),
+    "Conv2D": _convolution("conv", 1, -1),
+    "Conv2DBackpropInput": _convolution("conv_backprop_input", 1, 2),
+    "Conv2DBackpropFilter": _convolution("conv_backprop_filter", -1, 2),
+    **dict.fromkeys(("Index", "IndexPutV2"), _moved("index")),
+    **dict.fromkeys(("Sort", "TopKV2"), _row_wise("sort")),
     "Transpose": _elementwise("transpose"),
     "TransData": _elementwise("layout_change"),
     **dict.fromkeys(("ConcatD", "Concat", "Pack"), _elementwise("concat")),
@@ -231,8 +275,8 @@ _KERNELS: Mapping[str, Callable[[KernelShapes], OperatorTable | None]] = {
     "AddRmsNorm": _row_wise("add_rms_norm"),
     **dict.fromkeys(("LayerNormV4", "LayerNormV3", "LayerNorm"), _row_wise("layer_norm")),
     **dict.fromkeys(("LayerNormGrad", "LayerNormGradV3"), _row_wise("layer_norm_grad")),
-    **dict.fromkeys(("SoftmaxV2", "ScaledMaskedSoftmax"), _row_wise("softmax")),
-    **dict.fromkeys(("SoftmaxGrad", "ScaledMaskedSoftmaxGrad"), _row_wise("softmax_grad")),
+    **dict.fromkeys(("SoftmaxV2", "ScaledMaskedSoftmax", "LogSoftmaxV2"), _row_wise("softmax")),
+    **dict.fromkeys(("SoftmaxGrad", "ScaledMaskedSoftmaxGrad", "LogSoftmaxGrad"), _row_wise("softmax_grad")),
     **dict.fromkeys(("RotaryPositionEmbedding", "RotaryMul"), _row_wise("rotary")),
     **dict.fromkeys(("RotaryPositionEmbeddingGrad", "RotaryMulGrad"), _row_wise("rotary_grad")),
     **dict.fromkeys(("SwiGlu", "Swiglu"), _swiglu),

@@ -72,6 +72,30 @@ def test_activations_count_the_elements_they_work_on():
 
 
 @pytest.mark.parametrize(
+    ("op_type", "inputs", "outputs", "expected"),
+    [
+        ("Conv2D", "32,8,27,27,8;200,12,16,8;192", "32,24,27,27,8", ("conv", 32 * 27 * 27, 192, 1600)),
+        (
+            "Conv2DBackpropInput", "4;200,12,16,8;32,24,27,27,8", "32,8,27,27,8",
+            ("conv_backprop_input", 32 * 27 * 27, 1600, 192),
+        ),
+        (
+            "Conv2DBackpropFilter", "32,8,27,27,8;4;32,24,27,27,8", "200,12,16,8",
+            ("conv_backprop_filter", 192, 1600, 32 * 27 * 27),
+        ),
+    ],
+)  # fmt: skip
+def test_a_convolution_is_read_from_its_blocked_shapes(op_type, inputs, outputs, expected):
+    types = ";".join("INT32" if part == "4" else "FLOAT" for part in inputs.split(";"))
+    found = operator(op_type, inputs, types, outputs, "FLOAT")
+    assert (found.families[0], found.m[0], found.n[0], found.k[0]) == expected
+
+
+def test_convolutions_in_other_layouts_are_not_priced():
+    assert operator("Conv2D", "32,3,8,8;64,3,3,3", "FLOAT;FLOAT", "32,64,8,8", "FLOAT") is None
+
+
+@pytest.mark.parametrize(
     ("op_type", "inputs"), [("MemSet", "N/A"), ("BrandNewOp", "8,8"), ("Add", "not,a,shape"), ("Add", "")]
 )
 def test_what_cannot_be_priced_is_none(op_type, inputs):
