@@ -6,7 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from engine.cli.console import EXIT_NO, JsonFlag, Output, QuietFlag, VerboseFlag
+from engine.core.progress import part_of
 from engine.report.provenance import run_provenance
+from engine.report.run_capture import write_run
 from engine.report.simulation import run_document, run_text
 from engine.workloads.overrides import enabled_overrides, set_overrides
 from engine.workloads.results import RunStatus
@@ -25,19 +27,25 @@ def simulate(
     scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML).")],
     enable: EnableOption = None,
     assign: SetOption = None,
+    directory: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where to write a profiler directory per rank.")
+    ] = None,
+    level: Annotated[int, typer.Option(min=0, max=2, help="Profiler level of what is written.")] = 1,
     as_json: JsonFlag = False,
     quiet: QuietFlag = False,
     verbose: VerboseFlag = False,
 ) -> int:
     """Run a training job on the simulated runtime: step times, throughput, memory, and how they go over the run.
 
-    Example: cannscope simulate job.toml --set run.steps=2000 --enable fusion.attention
+    Example: cannscope simulate job.toml --set run.steps=2000 --enable fusion.attention -o captures
     """
     output = Output(as_json, quiet, verbose)
     overrides: dict[tuple[str, ...], Any] = {**set_overrides(assign or ()), **enabled_overrides(enable or ())}
     given = read_scenario(scenario, overrides)
     with output.progress() as progress:
-        result = run_scenario(given, progress)
+        result = run_scenario(given, progress if directory is None else part_of(progress, 0.0, 0.5))
+        if directory is not None:
+            write_run(result, directory, level, part_of(progress, 0.5, 1.0))
     if as_json:
         output.document(run_document(result, run_provenance(scenario, given.seed)))
     else:

@@ -46,6 +46,17 @@ DRIVER_CALLS = (
 """What counts as a call of the driver."""
 
 
+CALL_NAMES = {
+    DriverAction.SEGMENT_ALLOCATE: "aclrtMalloc",
+    DriverAction.SEGMENT_FREE: "aclrtFree",
+    DriverAction.MAP: "aclrtMapMem",
+    DriverAction.UNMAP: "aclrtUnmapMem",
+    DriverAction.STITCH: "aclrtMapMem",
+    DriverAction.SYNCHRONIZE: "aclrtSynchronizeDevice",
+}
+"""What a timeline calls them."""
+
+
 def load_driver_costs() -> DriverCosts:
     """Returns the shipped costs."""
     text = resources.files("engine.devices").joinpath("data", "driver.json").read_text(encoding="utf-8")

@@ -16,11 +16,13 @@ class Stall:
         operator: Before which operator of the block.
         host_ns: Driver calls.
         synchronizes: Whether the host waits for the device first.
+        calls: The driver calls it is made of: name and host time of each.
     """
 
     operator: int
     host_ns: int
     synchronizes: bool
+    calls: tuple[tuple[str, int], ...] = ()
 
 
 class Executed(NamedTuple):

@@ -12,7 +12,7 @@ from engine.runtime.allocators.caching import CachingAllocator
 from engine.runtime.allocators.caching_rules import CachingSettings
 from engine.runtime.allocators.catalogue import allocator_policy
 from engine.runtime.allocators.interface import Allocator, AllocatorRun, DriverAction, RequestKind, RequestLog
-from engine.workloads.driver_costs import DRIVER_CALLS, SYNCHRONIZING, DriverCosts
+from engine.workloads.driver_costs import CALL_NAMES, DRIVER_CALLS, SYNCHRONIZING, DriverCosts
 from engine.workloads.executed import Stall
 from engine.workloads.memory_plan import (
     ALLOCATE,
@@ -96,6 +96,19 @@ class MemoryRecord:
 
 
 @dataclass(eq=False)
+class ServedStretch:
+    """Requests of a stretch with what the allocator answered, kept for profiled steps.
+
+    Attributes:
+        placed: The requests.
+        run: The answers.
+    """
+
+    placed: PlacedRequests
+    run: AllocatorRun
+
+
+@dataclass(eq=False)
 class StretchResult:
     """How far a stretch of a program came.
 
@@ -103,11 +116,13 @@ class StretchResult:
         stalls: Item index → what memory cost inside it.
         failed_item: Item whose request failed, −1 where all were served.
         failed_operator: Operator of that item's block.
+        served: The requests and answers.
     """
 
     stalls: dict[int, list[Stall]]
     failed_item: int
     failed_operator: int
+    served: ServedStretch
 
 
 @dataclass(eq=False)
@@ -152,7 +167,7 @@ class JobMemory:
         placed = self._with_long_lived(placed, step, births)
         run = self.allocator.run(placed.log, stop_when_out=True)
         self._runs.append(run)
-        result = StretchResult(_stalls(run, placed, self.costs), -1, 0)
+        result = StretchResult(_stalls(run, placed, self.costs), -1, 0, ServedStretch(placed, run))
         if _ran_out(run):
             last = run.served - 1
             result.failed_item, result.failed_operator = int(placed.item[last]), int(placed.operator[last])
@@ -256,10 +271,13 @@ def _stalls(run: AllocatorRun, placed: PlacedRequests, costs: DriverCosts) -> di
     waits = np.isin(run.driver.action, SYNCHRONIZING)
     request = run.driver.request[waits]
     cost = costs.of(run.driver)[waits]
+    actions = run.driver.action[waits]
     stalls: dict[int, list[Stall]] = {}
     # A few dozen driver calls per step at most.
     for number in np.unique(request).tolist():
-        total = int(cost[request == number].sum())
+        own = request == number
+        names = [CALL_NAMES[DriverAction(action)] for action in actions[own].tolist()]
+        calls = tuple(zip(names, cost[own].tolist(), strict=True))
         item, operator = int(placed.item[number]), int(placed.operator[number])
-        stalls.setdefault(item, []).append(Stall(operator, total, True))
+        stalls.setdefault(item, []).append(Stall(operator, int(cost[own].sum()), True, calls))
     return stalls

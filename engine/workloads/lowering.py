@@ -203,8 +203,8 @@ def add_linear_backward(
 
     Column-parallel (``out_width`` is a part): with sequence parallelism the input is gathered again beside the product
     for the input's gradient, and that gradient is reduced beside the product for the weight's, as Megatron-LM does;
-    without it the gradient is all-reduced beside it; where nothing overlaps, one after another. Row-parallel: with sequence parallelism the output's gradient was
-    gathered before by the caller.
+    without it the gradient is all-reduced beside it; where nothing overlaps, one after another. Row-parallel: with
+    sequence parallelism the output's gradient was gathered before by the caller.
     """
     communicates = column_parallel and low.parallel.tensor > 1
     size = low.tokens * in_width * low.element_bytes

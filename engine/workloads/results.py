@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from engine.analyses.step_history import StepHistory
 from engine.core.arrays import Int64Array
 from engine.runtime.deadlock import Deadlock
+from engine.workloads.recording import ProfiledRun
 from engine.workloads.scenario import Scenario
 
 
@@ -64,6 +66,7 @@ class RunResult:
         communication_share_ratio: Share of the step in which a rank's device transfers and does not compute, mean over
             ranks, of the last step that was scheduled.
         bubble_ratio: Share in which a rank's device waits for another stage, likewise.
+        profiled: The steps whose kernel rows can be recorded.
         deadlock: Who waits for whom, None unless the run ended so.
     """
 
@@ -74,7 +77,29 @@ class RunResult:
     memory: tuple[ClassMemory, ...]
     communication_share_ratio: float
     bubble_ratio: float
+    profiled: ProfiledRun
     deadlock: Deadlock | None = field(default=None)
+
+    @property
+    def histories(self) -> tuple[StepHistory, ...]:
+        """What happened in every step, by class of ranks."""
+        count = len(self.step_ns)
+        return tuple(
+            StepHistory(
+                step_ns=self.step_ns,
+                tokens=self.tokens,
+                peak_allocated_bytes=item.peak_allocated_bytes[:count],
+                peak_reserved_bytes=item.peak_reserved_bytes[:count],
+                end_allocated_bytes=item.end_allocated_bytes[:count],
+                stranded_bytes=item.stranded_bytes[:count],
+                retries=item.retries[:count],
+                driver_calls=item.driver_calls[:count],
+                caught=item.caught[:count],
+                stall_ns=item.stall_ns[:count],
+                limit_bytes=item.limit_bytes,
+            )
+            for item in self.memory
+        )
 
     @property
     def tokens_per_s(self) -> float:

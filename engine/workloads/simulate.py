@@ -9,7 +9,9 @@ from engine.graph.task_graph import TaskGraph
 from engine.runtime.deadlock import Deadlock, find_deadlock
 from engine.runtime.scheduler import Schedule, schedule
 from engine.workloads.executed import Executed
+from engine.workloads.job_memory import ServedStretch
 from engine.workloads.layout import Place, rank_of
+from engine.workloads.recording import ProfiledRun, ProfiledStep
 from engine.workloads.results import ClassMemory, RunResult, RunStatus
 from engine.workloads.run_state import RunState, prepared_run
 from engine.workloads.scenario import Scenario
@@ -27,6 +29,8 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
     """
     state = prepared_run(scenario)
     clock = _Clock(state, cancel)
+    classes = tuple((ranks, _ranks(state, number)) for number, ranks in enumerate(state.classes))
+    profiled = ProfiledRun(state, classes)
     status = RunStatus.DONE
     fits = [memory.load(sizes) for memory, sizes in zip(state.memories, state.persistent, strict=True)]
     if not all(fits):
@@ -35,7 +39,9 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
     for step in range(scenario.run.steps if status is RunStatus.DONE else 0):
         cancel.check()
         progress(step / scenario.run.steps, f"step {step + 1} of {scenario.run.steps}")
-        executed = [serve_step(state, number, step) for number in range(len(state.classes))]
+        served: list[list[tuple[int, ServedStretch]]] = [[] for _ in state.classes]
+        keeps = step in scenario.run.profile_steps
+        executed = [serve_step(state, number, step, served[number] if keeps else None) for number in range(len(served))]
         state.records.append([memory.record() for memory in state.memories])
         complete = [part for part in executed if part is not None]
         if len(complete) < len(executed):
@@ -44,6 +50,9 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
         if not clock.run(complete):
             status = RunStatus.DEADLOCK
             break
+        if keeps:
+            kept = tuple(tuple(stretches) for stretches in served)
+            profiled.steps.append(ProfiledStep(step, tuple(complete), kept))
     shares = clock.shares()
     replicas = scenario.parallel.data // state.lengths.tokens.shape[1]
     return RunResult(
@@ -55,6 +64,7 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
         communication_share_ratio=shares.communication_ratio,
         bubble_ratio=shares.bubble_ratio,
         deadlock=clock.deadlock,
+        profiled=profiled,
     )
 
 

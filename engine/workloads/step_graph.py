@@ -24,7 +24,7 @@ NONE = -1
 _COLUMNS = ("name", "kind", "rank", "stream", "duration_ns", "rendezvous", "bytes", "micro_batch", "layer")
 RECEIVE_FORWARD, SEND_BACKWARD, RECEIVE_BACKWARD, DATA = 5, 6, 7, 8
 """Streams beside the named ones: one for every direction between stages, as HCCL has, and one for the replicas."""
-_STREAM_OF = {
+STREAM_OF = {
     (ItemKind.SEND, "x"): int(Stream.POINT_TO_POINT),
     (ItemKind.RECEIVE, "x"): RECEIVE_FORWARD,
     (ItemKind.SEND, "g"): SEND_BACKWARD,
@@ -208,7 +208,7 @@ class _ClassWriter:
             "hcom_send_" if sends else "hcom_receive_",
             TaskKind.COLLECTIVE,
             self._rank,
-            _STREAM_OF[item.kind, item.block],
+            STREAM_OF[item.kind, item.block],
             graph.transfer_ns(stage, stage + towards, length),
             (begin, self._device) if sends else (begin,),
             rendezvous=graph.meeting((self._ranks.replica, *item.key)),

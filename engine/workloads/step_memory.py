@@ -6,13 +6,22 @@ import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.workloads.executed import Executed
+from engine.workloads.job_memory import ServedStretch
 from engine.workloads.program import Item, ItemKind
 from engine.workloads.run_state import RunState
 from engine.workloads.scenario import OutOfMemoryPolicy
 
 
-def serve_step(state: RunState, number: int, step: int) -> list[Executed] | None:
+def serve_step(
+    state: RunState, number: int, step: int, served: list[tuple[int, ServedStretch]] | None = None
+) -> list[Executed] | None:
     """Serves the memory of one class of ranks for one step.
+
+    Args:
+        state: The run.
+        number: Class of ranks.
+        step: Step.
+        served: Receives the requests with the answers, and the index of the executed item they begin at.
 
     Returns:
         What was executed, failed attempts included; None where memory ran out for good.
@@ -25,7 +34,7 @@ def serve_step(state: RunState, number: int, step: int) -> list[Executed] | None
     executed: list[Executed] = []
     for items, born in zip(stretches, births, strict=True):
         parts = {item.micro_batch: tokens[item.micro_batch] for item in items if item.micro_batch >= 0}
-        if not _serve(state, number, items, parts, (step, born), executed):
+        if not _serve(state, number, items, parts, (step, born), executed, served):
             return None
     return executed
 
@@ -55,6 +64,7 @@ def _serve(
     tokens: dict[int, Int64Array],
     when: tuple[int, int],
     executed: list[Executed],
+    served: list[tuple[int, ServedStretch]] | None,
 ) -> bool:
     """Serves a stretch; where memory runs out and the policy says so, its micro-batch is split in two and tried again.
 
@@ -65,6 +75,7 @@ def _serve(
         tokens: Real tokens of the sequences of each of its micro-batches.
         when: Step, and how many long-lived tensors are born in the stretch.
         executed: Receives what ran.
+        served: Receives the requests with the answers, and where in ``executed`` they begin; None to keep none.
 
     Returns:
         Whether the stretch was computed in the end.
@@ -76,6 +87,8 @@ def _serve(
     length_of = [index_of.get(item.micro_batch, 0) for item in items]
     result = memory.serve(items, length_of, sequences, step, when[1])
     failed = result.failed_item
+    if served is not None:
+        served.append((len(executed), result.served))
     for index, item in enumerate(items if failed < 0 else items[: failed + 1]):
         template = state.templates[sequences, item.block] if item.kind is ItemKind.BLOCK else None
         stop = result.failed_operator if index == failed else -1
@@ -89,4 +102,4 @@ def _serve(
     micro_batch, part = next(iter(tokens.items()))
     half = sequences // 2
     halves = (part[:half], part[half:])
-    return all(_serve(state, number, items, {micro_batch: piece}, (step, 0), executed) for piece in halves)
+    return all(_serve(state, number, items, {micro_batch: piece}, (step, 0), executed, served) for piece in halves)

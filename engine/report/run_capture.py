@@ -1,0 +1,38 @@
+"""A simulated run as profiler directories: one per rank, as torch_npu's profiler would have left them."""
+
+from pathlib import Path
+
+from engine.core.errors import ScenarioError
+from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
+from engine.formats.ascend_writer import write_ascend_text
+from engine.workloads.recording import record_run
+from engine.workloads.results import RunResult
+
+
+def write_run(
+    result: RunResult, parent: Path, level: int, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED
+) -> tuple[Path, ...]:
+    """Writes the profiled steps of a run and returns the directory of each rank.
+
+    Args:
+        result: The run.
+        parent: Where the directories go.
+        level: Profiler level 0 to 2.
+        progress: Told what is done.
+        cancel: Looked at between ranks.
+
+    Raises:
+        ScenarioError: No step was profiled.
+        ExportError: It cannot be written.
+        OperationCancelled: Cancelled.
+    """
+    if not result.profiled.steps:
+        message = "there is nothing to write: no step of run.profile_steps was reached; name one that is"
+        raise ScenarioError(message)
+    job = record_run(result.profiled, result.histories, level, part_of(progress, 0.0, 0.5), cancel)
+    written = []
+    for number, rank in enumerate(job.ranks):
+        cancel.check()
+        progress(0.5 + 0.5 * number / len(job.ranks), f"writing rank {number}")
+        written.append(write_ascend_text(rank.trace, parent, cancel=cancel))
+    return tuple(written)

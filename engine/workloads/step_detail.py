@@ -1,0 +1,301 @@
+"""One step operator by operator, for all ranks: what the recorder makes traces of.
+
+The same programs and prices as ``step_graph``, with nothing put together: a step takes exactly as long.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.core.arrays import AnyArray, Int64Array
+from engine.graph.builder import GraphBuilder
+from engine.graph.task_graph import Stream, TaskGraph, TaskKind
+from engine.trace.strings import ABSENT
+from engine.trace.trace import ParallelGroup
+from engine.workloads.blocks import GroupKind
+from engine.workloads.executed import Executed, Stall
+from engine.workloads.layout import group_name, group_ranks, place_of
+from engine.workloads.operator_tasks import BlockTasks, RankColumns, block_tasks, group_columns
+from engine.workloads.program import Item, ItemKind
+from engine.workloads.scenario import Parallelism
+from engine.workloads.step_graph import DATA, STREAM_OF, RankClass, StepGraphWriter
+from engine.workloads.templates import Template
+
+_PIPELINE = len(GroupKind)
+"""Number of the groups of stages, after the kinds of collectives."""
+_FORWARD, _BACKWARD = 0, 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepDetail:
+    """A step operator by operator.
+
+    Attributes:
+        graph: All ranks.
+        first_task: By rank, its first task; all of a rank follow one another in the order of its class.
+        host_task: By class, for each executed item, the host task of each of its operators, from the rank's first.
+    """
+
+    graph: TaskGraph
+    first_task: dict[int, int]
+    host_task: tuple[tuple[Int64Array, ...], ...]
+
+
+class _RankWriter:
+    """Writes the tasks of one class of ranks."""
+
+    def __init__(self, step: StepGraphWriter, builder: GraphBuilder, ranks: RankClass) -> None:
+        self.columns = RankColumns()
+        self.host_task: list[Int64Array] = []
+        self._last: list[int] = []
+        self._step = step
+        self._builder = builder
+        self._ranks = ranks
+        self._blocks: dict[int, BlockTasks] = {}
+        self._computing = ABSENT
+        self._transfer = ABSENT
+        self._pending: list[int] = []
+        self._exchanges: dict[tuple[int | str, ...], list[int]] = {}
+        self._host_ns = round(step.machine.device.host_dispatch_ns)
+
+    def write(self, executed: Sequence[Executed]) -> None:
+        for part in executed:
+            first = np.array([self.columns.count])
+            if part.template is not None:
+                first = self._block(part, part.template)
+            elif part.item.kind in (ItemKind.SEND, ItemKind.RECEIVE):
+                self._between_stages(part.item, part.length)
+            elif part.item.kind is ItemKind.EXCHANGE:
+                self._exchange(part.item)
+            else:
+                self._await(part.item)
+            self.host_task.append(first)
+
+    def _block(self, part: Executed, template: Template) -> Int64Array:
+        """Adds a block and returns the host task of each of its operators."""
+        tasks = self._blocks.get(id(template))
+        if tasks is None:
+            tasks = self._blocks[id(template)] = block_tasks(template, self._builder.strings)
+        count = len(template.host_ns) if part.stop < 0 else part.stop
+        column = min(part.length, template.device_ns.shape[1] - 1)
+        size = 2 * count
+        duration, flops, moved = np.zeros(size, np.int64), np.zeros(size), np.zeros(size)
+        duration[0::2], duration[1::2] = template.host_ns[:count], template.device_ns[:count, column]
+        flops[1::2], moved[1::2] = template.flops[:count, column], template.bytes[:count, column]
+        places = self._insert(part, tasks, {"duration_ns": duration, "flops": flops, "bytes": moved}, template)
+        awaits = tasks.awaits[:size]
+        inside = np.flatnonzero(awaits >= 0)
+        self.columns.wait(places[awaits[inside]], places[inside])
+        device = np.arange(1, size, 2)
+        self.columns.wait(places[device - 1], places[device])
+        for known, waiting in ((self._computing, tasks.awaits_computing), (self._transfer, tasks.awaits_transfer)):
+            self.columns.wait(known, places[waiting[waiting < size]])
+        leads = np.concatenate((tasks.awaits_computing, tasks.awaits_transfer))
+        for pending in self._pending:
+            self.columns.wait(pending, places[leads[leads < size]])
+        self._pending = []
+        ran = np.arange(size)
+        computing = ran[(tasks.stream[:size] == Stream.COMPUTE) & (ran % 2 == 1)]
+        transfers = ran[tasks.group[:size] >= 0]
+        self._computing = int(places[computing[-1]]) if len(computing) else self._computing
+        self._transfer = int(places[transfers[-1]]) if len(transfers) else self._transfer
+        if part.caught_ns >= 0:
+            self._pay(Stall(count, part.caught_ns, True, (("OutOfMemoryError", part.caught_ns),)))
+        return places[0::2] if size else np.array([self.columns.count])
+
+    def _insert(
+        self,
+        part: Executed,
+        tasks: BlockTasks,
+        amounts: dict[str, AnyArray],
+        template: Template,
+    ) -> Int64Array:
+        """Adds the tasks of a block with its stalls between them; returns the index of each."""
+        size = len(amounts["duration_ns"])
+        places = np.empty(size, np.int64)
+        position = 0
+        cuts = [(2 * stall.operator, stall) for stall in part.stalls if 2 * stall.operator <= size]
+        for stop, stall in [*cuts, (size, None)]:
+            if stop > position:
+                chosen = slice(position, stop)
+                first = self.columns.add(
+                    stop - position,
+                    name=tasks.name[chosen],
+                    kind=tasks.kind[chosen],
+                    stream=tasks.stream[chosen],
+                    **{name: values[chosen] for name, values in amounts.items()},
+                    micro_batch=part.item.micro_batch,
+                    layer=part.item.layer,
+                    phase=self._builder.strings.intern(template.block.phase),
+                    shape=tasks.shape[chosen],
+                    group=tasks.group[chosen],
+                )
+                places[chosen] = np.arange(first, first + stop - position)
+                self._note(tasks, places, position, stop)
+                position = stop
+            if stall is not None:
+                self._pay(stall)
+        return places
+
+    def _note(self, tasks: BlockTasks, places: Int64Array, start: int, stop: int) -> None:
+        """Remembers the last tasks on the device, which a stall waits for."""
+        odd = np.arange(start, stop)
+        computing = odd[(tasks.stream[start:stop] == Stream.COMPUTE) & (odd % 2 == 1)]
+        transfers = odd[tasks.group[start:stop] >= 0]
+        self._last = [int(places[group[-1]]) for group in (computing, transfers) if len(group)]
+
+    def _pay(self, stall: Stall) -> None:
+        """Adds the driver calls of a stall after waiting for the device."""
+        name = self._builder.strings.intern("aclrtSynchronizeDevice")
+        wait = self.columns.add(1, name=name, kind=int(TaskKind.SYNCHRONIZE), stream=int(Stream.HOST))
+        for task in (*self._last, self._computing, self._transfer, *self._pending):
+            self.columns.wait(task, wait)
+        for call, cost in stall.calls:
+            if cost:
+                known = self._builder.strings.intern(call)
+                self.columns.add(1, name=known, kind=int(TaskKind.HOST), stream=int(Stream.HOST), duration_ns=cost)
+
+    def _dispatch(self, name: str) -> int:
+        known = self._builder.strings.intern(name)
+        return self.columns.add(
+            1, name=known, kind=int(TaskKind.HOST), stream=int(Stream.HOST), duration_ns=self._host_ns
+        )
+
+    def _between_stages(self, item: Item, length: int) -> None:
+        sends = item.kind is ItemKind.SEND
+        stage = self._ranks.stage
+        towards = 1 if (item.block == "x") is sends else -1
+        begin = self._dispatch("c10d::send" if sends else "c10d::recv_")
+        direction = _FORWARD if item.key[0] == "f" else _BACKWARD
+        task = self.columns.add(
+            1,
+            name=self._builder.strings.intern("hcom_send_" if sends else "hcom_receive_"),
+            kind=int(TaskKind.COLLECTIVE),
+            stream=STREAM_OF[item.kind, item.block],
+            duration_ns=self._step.transfer_ns(stage, stage + towards, length),
+            bytes=int(self._step.transfer_bytes[length]),
+            micro_batch=item.micro_batch,
+            group=_PIPELINE,
+            meeting=(int(item.key[1]) * (1 << 12) + int(item.key[2])) * 2 + direction,
+        )
+        self.columns.wait(begin, task)
+        if sends:
+            self.columns.wait(np.array([self._computing, self._transfer]), task)
+        else:
+            self._pending.append(task)
+            self._synchronize()
+
+    def _exchange(self, item: Item) -> None:
+        begin = self._dispatch("c10d::_" + item.collective.name.lower() + "_base_")
+        words = {"ALL_REDUCE": "allReduce", "ALL_GATHER": "allGather", "REDUCE_SCATTER": "reduceScatter"}
+        task = self.columns.add(
+            1,
+            name=self._builder.strings.intern(f"hcom_{words[item.collective.name]}_"),
+            kind=int(TaskKind.COLLECTIVE),
+            stream=DATA,
+            duration_ns=self._step.exchange_ns(item, self._ranks),
+            bytes=item.payload_bytes,
+            group=int(item.group),
+        )
+        self.columns.wait(np.array([begin, self._computing, self._transfer]), task)
+        self._exchanges.setdefault(item.key[3:], []).append(task)
+
+    def _await(self, item: Item) -> None:
+        if item.kind is ItemKind.AWAIT and item.key:
+            self._pending += self._exchanges.pop(item.key, [])
+            return
+        self._pending += [task for tasks in self._exchanges.values() for task in tasks]
+        self._exchanges.clear()
+        if item.kind is ItemKind.SYNCHRONIZE:
+            self._synchronize()
+
+    def _synchronize(self) -> None:
+        name = self._builder.strings.intern("aclrtSynchronizeDevice")
+        task = self.columns.add(1, name=name, kind=int(TaskKind.SYNCHRONIZE), stream=int(Stream.HOST))
+        self.columns.wait(np.array([self._computing, self._transfer, *self._pending]), task)
+
+
+def step_detail(
+    steps: Sequence[int],
+    parallel: Parallelism,
+    writer: StepGraphWriter,
+    classes: Sequence[tuple[RankClass, tuple[int, ...]]],
+    executed: Sequence[Sequence[Sequence[Executed]]],
+) -> StepDetail:
+    """Returns steps operator by operator, one after another.
+
+    Args:
+        steps: Their numbers.
+        parallel: Layout.
+        writer: Prices of transfers.
+        classes: Classes of ranks with the ranks they stand for.
+        executed: What was run, by step and class.
+    """
+    builder = GraphBuilder()
+    groups = _Groups(parallel, builder)
+    first_task: dict[int, int] = {}
+    host_tasks: list[tuple[Int64Array, ...]] = []
+    pending: dict[int, tuple[dict[str, Int64Array], tuple[Int64Array, Int64Array]]] = {}
+    for number, (ranks, members) in enumerate(classes):
+        rows = _RankWriter(writer, builder, ranks)
+        for step, by_class in zip(steps, executed, strict=True):
+            rows.columns.step = step
+            rows.write(by_class[number])
+        host_tasks.append(tuple(rows.host_task))
+        for rank in members:
+            pending[rank] = (rows.columns.columns(), rows.columns.edges())
+    for rank in sorted(pending):
+        columns, (before, after) = pending[rank]
+        first = _add_rank(builder, groups, rank, columns)
+        builder.add_edges(before + first, after + first)
+        first_task[rank] = first
+    return StepDetail(builder.build(), first_task, tuple(host_tasks))
+
+
+def _add_rank(builder: GraphBuilder, groups: "_Groups", rank: int, columns: dict[str, Int64Array]) -> int:
+    """Adds the tasks of one rank with its groups and meetings; returns the index of the first."""
+    kinds, meeting = columns["group"], columns["meeting"]
+    tasks, number = group_columns(np.where(kinds == _PIPELINE, ABSENT, kinds))
+    group, rendezvous = np.full(len(kinds), ABSENT, np.int64), np.full(len(kinds), ABSENT, np.int64)
+    for kind in np.unique(kinds[tasks]).tolist():
+        own = tasks[kinds[tasks] == kind]
+        text, identity = groups.of(GroupKind(kind), rank)
+        group[own] = text
+        rendezvous[own] = groups.meetings(identity, number[kinds[tasks] == kind])
+    between = np.flatnonzero(kinds == _PIPELINE)
+    if len(between):
+        text, identity = groups.of(None, rank)
+        group[between] = text
+        rendezvous[between] = groups.meetings(identity, meeting[between])
+    known = {name: values for name, values in columns.items() if name not in ("group", "meeting")}
+    return builder.add_tasks(len(kinds), rank=rank, group=group, rendezvous=rendezvous, **known)
+
+
+class _Groups:
+    """Communication groups with ids, and the ids of their meetings."""
+
+    def __init__(self, parallel: Parallelism, builder: GraphBuilder) -> None:
+        self._parallel = parallel
+        self._builder = builder
+        self._known: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._meetings: dict[tuple[int, int], int] = {}
+
+    def of(self, kind: GroupKind | None, rank: int) -> tuple[int, int]:
+        """Returns the string id of a rank's group of a kind (None: stages), and the group's number."""
+        place = place_of(rank, self._parallel)
+        if kind is None:
+            name = "pp"
+            lane = self._parallel.tensor * self._parallel.context * self._parallel.data
+            members = tuple(rank % lane + stage * lane for stage in range(self._parallel.pipeline))
+        else:
+            name, members = group_name(kind), group_ranks(kind, place, self._parallel)
+        number = self._known.setdefault((name, members), len(self._known))
+        identity = f"{name}_{members[0]}_{members[-1]}"
+        if number == len(self._builder.groups):
+            self._builder.groups.append(ParallelGroup(identity, name, members))
+        return self._builder.strings.intern(identity), number
+
+    def meetings(self, group: int, calls: Int64Array) -> Int64Array:
+        """Returns the rendezvous ids of calls of a group."""
+        return np.array([self._meetings.setdefault((group, call), len(self._meetings)) for call in calls.tolist()])

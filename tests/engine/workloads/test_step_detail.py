@@ -1,0 +1,87 @@
+"""Steps operator by operator: they must take exactly as long as the same steps in three tasks per block."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.runtime.scheduler import schedule
+from engine.workloads.run_state import prepared_run
+from engine.workloads.scenario_file import scenario_from_document
+from engine.workloads.simulate import simulate
+from engine.workloads.step_detail import step_detail
+from engine.workloads.step_graph import StepGraphWriter
+from engine.workloads.step_memory import serve_step
+
+MODEL = {"layers": 4, "hidden": 1024, "ffn": 4096, "heads": 16, "vocab": 32000}
+FUSED = {"fusion.attention": {}, "fusion.rms_norm": {}, "fusion.swiglu": {}, "fusion.rope": {}}
+OVERLAPS = {f"communication.overlap_{what}": {} for what in ("gradients", "parameters", "tensor_parallel")}
+
+JOBS: dict[str, dict[str, Any]] = {
+    "one device": {},
+    "host-bound": {"batch": {"sequence_length": 64}},
+    "pipeline": {"device": {"count": 4}, "parallel": {"pipeline": 4}},
+    "gpipe": {"device": {"count": 2}, "parallel": {"pipeline": 2, "schedule": "gpipe"}},
+    "interleaved": {"device": {"count": 4}, "parallel": {"pipeline": 2, "virtual_pipeline": 2, "tensor": 2}},
+    "overlaps": {"device": {"count": 8}, "parallel": {"tensor": 4}, "optimizations": {**FUSED, **OVERLAPS}},
+    "recompute": {"memory": {"recompute": "full"}},
+    "unfused": {"optimizations": {}},
+    "experts": {
+        "model": {**MODEL, "ffn": 512, "experts": 4, "top_k": 2},
+        "device": {"count": 4},
+        "parallel": {"expert": 2},
+        "batch": {"sequence_length": 512},
+    },
+    "contexts": {"device": {"count": 4}, "parallel": {"context": 2, "tensor": 2}},
+    "lengths": {
+        "device": {"count": 4},
+        "batch": {"micro": 2, "sequence_length": {"distribution": "lognormal", "mean": 1000, "max": 2000}},
+    },
+    "splits": {
+        "batch": {"micro": 4, "sequence_length": 1024},
+        "memory": {"limit_bytes": 3_400_000_000, "on_out_of_memory": "split", "long_lived": {"per_step": 3}},
+    },
+}
+
+
+def document(**tables: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "model": MODEL,
+        "device": {"preset": "910b2", "count": 1},
+        "batch": {"micro": 1, "global": 8, "sequence_length": 2048},
+        "optimizations": FUSED,
+        "run": {"steps": 2},
+    }
+    for name, values in tables.items():
+        base[name] = values if name in ("optimizations", "model") else {**base.get(name, {}), **values}
+    return base
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_step_takes_as_long_operator_by_operator_as_in_blocks(name: str) -> None:
+    scenario = scenario_from_document(document(**JOBS[name]), Path())
+    state = prepared_run(scenario)
+    for memory, sizes in zip(state.memories, state.persistent, strict=True):
+        assert memory.load(sizes)
+    replicas = state.lengths.tokens.shape[1]
+    width = scenario.parallel.tensor * scenario.parallel.context
+    for step in range(2):
+        executed = [serve_step(state, number, step) for number in range(len(state.classes))]
+        assert all(executed)
+        parts = [part for part in executed if part is not None]
+        writer = StepGraphWriter(state.machine, state.transfer_bytes)
+        classes = []
+        for number, ranks in enumerate(state.classes):
+            writer.add_class(number, ranks, parts[number])
+            stage_width = width * scenario.parallel.data
+            own = range(stage_width) if replicas == 1 else range(ranks.replica * width, (ranks.replica + 1) * width)
+            classes.append((ranks, tuple(ranks.stage * stage_width + rank for rank in own)))
+        detail = step_detail([step], scenario.parallel, writer, classes, [parts])
+        result = schedule(detail.graph)
+        assert result.is_complete
+        assert result.makespan_ns == schedule(writer.graph()).makespan_ns
+
+
+def test_every_job_of_this_file_runs() -> None:
+    result = simulate(scenario_from_document(document(**JOBS["splits"]), Path()))
+    assert result.memory[0].caught.sum() > 0
