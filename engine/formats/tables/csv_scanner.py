@@ -23,6 +23,7 @@ HARD = 2
 _COMMA, _NEWLINE, _QUOTE, _RETURN, _SPACE, _TAB = 44, 10, 34, 13, 32, 9
 _MAX_FRACTION_DIGITS = 12
 _ROOM_FOR_A_DIGIT = np.iinfo(np.int64).max // 10
+_MAX_TAIL_DIGITS = 9
 _WORDS = tuple(int.from_bytes(word, "big") for word in (b"n/a", b"na", b"nan", b"none", b"null", b"-", b"--"))
 
 
@@ -163,11 +164,15 @@ def says_none(data, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 @numba.njit(cache=True)
 def _decimal(data, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Returns ``(valid, negative, mantissa, power of ten, digits, inexact)`` of decimal text with optional exponent."""
+    """Returns ``(valid, negative, mantissa, tail, tail digits, power of ten, digits, inexact)`` of decimal text.
+
+    The number is ``(mantissa + tail / 10^tail digits) · 10^power``; ``inexact`` says that it is a little more.
+    """
     negative = start < end and data[start] == 45
     if start < end and (data[start] == 45 or data[start] == 43):
         start += 1
     mantissa = np.int64(0)
+    tail = tail_digits = np.int64(0)
     power = digits = seen = np.int64(0)
     point = inexact = full = False
     while start < end:
@@ -182,7 +187,11 @@ def _decimal(data, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001,
                 power -= point
             else:
                 full = True
-                inexact = inexact or byte != 48
+                if tail_digits < _MAX_TAIL_DIGITS:
+                    tail = tail * 10 + (byte - 48)
+                    tail_digits += 1
+                else:
+                    inexact = inexact or byte != 48
                 power += not point
         else:
             break
@@ -200,19 +209,24 @@ def _decimal(data, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001,
             exponent = exponent * 10 + (np.int64(data[start]) - 48)
             start += 1
         power += sign * exponent
-    return valid and start == end, negative, mantissa, power, digits, inexact
+    return valid and start == end, negative, mantissa, tail, tail_digits, power, digits, inexact
 
 
 @numba.njit(cache=True)
-def _scaled(mantissa, power, scale, inexact):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Returns ``mantissa · 10^power · scale`` rounded half to even, or MISSING where it exceeds MAX_TIME_NS."""
+def _scaled(mantissa, tail, tail_digits, power, scale, inexact):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Returns what ``_decimal`` read times ``scale``, rounded half to even, or MISSING where it exceeds MAX_TIME_NS."""
     if mantissa == 0:
         return np.int64(0)
     while power > 0 and mantissa < _ROOM_FOR_A_DIGIT:
         mantissa *= 10
         power -= 1
     while power < -_MAX_FRACTION_DIGITS:
-        inexact = inexact or mantissa % 10 != 0
+        if tail_digits == _MAX_TAIL_DIGITS:
+            inexact = inexact or tail % 10 != 0
+            tail //= 10
+            tail_digits -= 1
+        tail += (mantissa % 10) * 10**tail_digits
+        tail_digits += 1
         mantissa //= 10
         power += 1
     unit = np.int64(1)
@@ -221,9 +235,12 @@ def _scaled(mantissa, power, scale, inexact):  # type: ignore[no-untyped-def]  #
     whole = mantissa // unit
     if power > 0 or whole > MAX_TIME_NS // scale:
         return np.int64(MISSING)
-    rest = (mantissa % unit) * scale
-    value = whole * scale + rest // unit
-    twice = (rest % unit) * 2
+    # In halves, so that the tail decides every comparison with one half.
+    tail_unit = 10**tail_digits
+    inexact = inexact or (2 * tail * scale) % tail_unit != 0
+    halves = 2 * (mantissa % unit) * scale + (2 * tail * scale) // tail_unit
+    value = whole * scale + halves // (2 * unit)
+    twice = halves % (2 * unit)
     if twice > unit or (twice == unit and (inexact or value % 2 == 1)):
         value += 1
     return value
@@ -242,8 +259,8 @@ def parse_scaled(data, starts, ends, scale, values):  # type: ignore[no-untyped-
         values[row] = MISSING
         if says_none(data, start, end):
             continue
-        valid, negative, mantissa, power, _, inexact = _decimal(data, start, end)
-        value = _scaled(mantissa, power, scale, inexact) if valid else np.int64(MISSING)
+        valid, negative, mantissa, tail, tail_digits, power, _, inexact = _decimal(data, start, end)
+        value = _scaled(mantissa, tail, tail_digits, power, scale, inexact) if valid else np.int64(MISSING)
         if value == MISSING:
             invalid += 1
             if first < 0:
@@ -267,7 +284,7 @@ def parse_floats(data, starts, ends, values, status):  # type: ignore[no-untyped
         status[row] = NO_VALUE
         if says_none(data, start, end):
             continue
-        valid, negative, mantissa, power, digits, _ = _decimal(data, start, end)
+        valid, negative, mantissa, _, _, power, digits, _ = _decimal(data, start, end)
         status[row] = HARD
         if valid:
             most_digits = max(most_digits, digits)
