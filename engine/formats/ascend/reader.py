@@ -151,7 +151,7 @@ def _device_of_tables(builder: TraceBuilder) -> int:
     """Returns the device the summary tables are of, −1 where they name none or several."""
     columns = [table.numbers["Device_id"] for table in builder.tables.values() if "Device_id" in table.numbers]
     numbers = np.unique(np.concatenate([*columns, np.empty(0)]))
-    stated = numbers[np.isfinite(numbers) & (numbers >= 0)]
+    stated = numbers[(numbers >= 0) & (numbers < layout.NO_ID)]
     return int(stated[0]) if len(stated) == 1 else ABSENT
 
 

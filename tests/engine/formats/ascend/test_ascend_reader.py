@@ -12,6 +12,7 @@ from engine.formats.opening import open_job
 from engine.formats.reader import ReadContext, Reader
 from engine.trace import ParallelGroup, Trace
 from tests.support.ascend_capture import (
+    EPOCH_US,
     KERNEL_TITLES,
     found,
     kernel_row,
@@ -195,3 +196,13 @@ def test_a_number_no_job_has_is_no_rank_and_no_world_size(value: object, tmp_pat
     said = read_capture(tmp_path).metadata
     assert (said.rank, said.world_size) == (None, None)
     assert said.parallel_groups[0].ranks == (0, 2)
+
+
+@pytest.mark.parametrize("number", ["4294967296", "65535", "1e300", "inf", "-1"])
+def test_a_table_of_a_device_no_machine_has_names_none(number: str, tmp_path: Path) -> None:
+    operator = {"Communication Time Info": {"Start Timestamp(us)": EPOCH_US, "Elapse Time(ms)": 1}}
+    files = {
+        "step_trace_time.csv": f"Device_id,Step,Computing\n{number},1,2\n",
+        "communication.json": {"step1": {"collective": {"op@7": operator}}},
+    }
+    assert read_files(tmp_path, files).metadata.device == "NPU"
