@@ -8,12 +8,14 @@ import numpy as np
 from engine.core.arrays import Int64Array
 from engine.core.errors import ScenarioError
 from engine.graph.task_graph import BufferTag
+from engine.runtime.addresses.from_log import ServedLog
 from engine.runtime.allocators.caching import CachingAllocator
 from engine.runtime.allocators.caching_rules import CachingSettings
 from engine.runtime.allocators.catalogue import allocator_policy
 from engine.runtime.allocators.interface import Allocator, AllocatorRun, DriverAction, RequestKind, RequestLog
 from engine.workloads.driver_costs import CALL_NAMES, DRIVER_CALLS, SYNCHRONIZING, DriverCosts
 from engine.workloads.executed import Stall
+from engine.workloads.kept_addresses import KeptAddresses, kept_addresses
 from engine.workloads.memory_plan import (
     ALLOCATE,
     MemoryPlan,
@@ -135,6 +137,8 @@ class JobMemory:
         costs: Of driver calls.
         born: Tensors that outlive their step.
         generator: Draws them.
+        kept: What the allocator was asked from ``keep_addresses`` to ``keep_no_more``; None before, and for policies
+            that have no map.
     """
 
     allocator: Allocator
@@ -142,18 +146,19 @@ class JobMemory:
     costs: DriverCosts
     born: LongLived
     generator: np.random.Generator
+    kept: KeptAddresses | None = None
     _deaths: dict[int, list[int]] = field(default_factory=dict)
     _next_id: int = 0
     _free_ids: list[int] = field(default_factory=list)
     _runs: list[AllocatorRun] = field(default_factory=list)
     _caught: int = 0
+    _keeps: bool = False
     _failed_bytes: int = 0
 
     def load(self, sizes: Int64Array) -> bool:
         """Allocates what lives as long as the job; returns whether it fitted."""
         self._next_id = self.plan.persistent_count + self.plan.step_id_count
-        run = self.allocator.run(persistent_requests(sizes), stop_when_out=True)
-        self._runs.append(run)
+        run = self._ask(persistent_requests(sizes))
         return not _ran_out(run)
 
     def serve(
@@ -165,8 +170,7 @@ class JobMemory:
         """
         placed = program_requests(self.plan, items, length_of, sequences)
         placed = self._with_long_lived(placed, step, births)
-        run = self.allocator.run(placed.log, stop_when_out=True)
-        self._runs.append(run)
+        run = self._ask(placed.log)
         result = StretchResult(_stalls(run, placed, self.costs), -1, 0, ServedStretch(placed, run))
         if _ran_out(run):
             last = run.served - 1
@@ -179,9 +183,25 @@ class JobMemory:
         """Empties the cache after a caught error; returns its host time, ns."""
         self._caught += 1
         self._failed_bytes = 0
-        run = self.allocator.run(_requests([RequestKind.EMPTY_CACHE], [-1], [0], [0]))
-        self._runs.append(run)
+        run = self._ask(_requests([RequestKind.EMPTY_CACHE], [-1], [0], [0]))
         return int(self.costs.of(run.driver).sum()) + self.costs.catch_ns
+
+    def keep_addresses(self) -> None:
+        """Keeps everything the allocator is asked from now on."""
+        self.kept = kept_addresses(self.allocator)
+        self._keeps = self.kept is not None
+
+    def keep_no_more(self) -> None:
+        """Ends what ``keep_addresses`` began; what was kept stays."""
+        self._keeps = False
+
+    def _ask(self, log: RequestLog) -> AllocatorRun:
+        """Returns what the allocator answers, up to the first request it cannot serve."""
+        run = self.allocator.run(log, stop_when_out=True)
+        self._runs.append(run)
+        if self.kept is not None and self._keeps:
+            self.kept.served.append(ServedLog(log, run))
+        return run
 
     def births(self) -> int:
         """Returns how many long-lived tensors are born in a step."""
@@ -192,7 +212,7 @@ class JobMemory:
         dying = self._deaths.pop(step, [])
         if dying:
             kinds = [RequestKind.FREE] * len(dying)
-            self._runs.append(self.allocator.run(_requests(kinds, dying, [0] * len(dying), [0] * len(dying))))
+            self._ask(_requests(kinds, dying, [0] * len(dying), [0] * len(dying)))
             self._free_ids += dying
 
     def record(self) -> MemoryRecord:
@@ -253,7 +273,7 @@ class JobMemory:
         left = numbers[held > 0]
         kinds = [RequestKind.FREE] * len(left)
         zeros = [0] * len(left)
-        self._runs.append(self.allocator.run(_requests(kinds, left.tolist(), zeros, zeros)))
+        self._ask(_requests(kinds, left.tolist(), zeros, zeros))
 
 
 def _requests(kinds: Sequence[int], blocks: Sequence[int], sizes: Sequence[int], tags: Sequence[int]) -> RequestLog:

@@ -10,14 +10,16 @@ from engine.core.arrays import Int64Array
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.devices.topology import LinkKind
 from engine.graph.task_graph import TaskGraph
+from engine.runtime.addresses.table import ADDRESS_TABLE, address_table
 from engine.runtime.allocators.interface import RequestKind
 from engine.runtime.recorder import RankMemory, RecorderSettings, record_rank
 from engine.runtime.scheduler import Schedule, schedule
 from engine.trace.job import Job, align
 from engine.trace.strings import ABSENT
+from engine.trace.tables import RecordedTable
 from engine.trace.trace import ParallelGroup
 from engine.workloads.executed import Executed
-from engine.workloads.job_memory import ServedStretch
+from engine.workloads.job_memory import JobMemory, ServedStretch
 from engine.workloads.run_state import RunState
 from engine.workloads.scenario import Scenario
 from engine.workloads.step_detail import StepDetail, step_detail
@@ -83,15 +85,23 @@ def record_run(
     result = schedule(detail.graph, cancel=cancel)
     settings = _settings(state, detail.graph, level)
     traces = []
+    tables = [_run_tables(history, memory) for history, memory in zip(histories, state.memories, strict=True)]
     members = [(rank, number) for number, (_, ranks) in enumerate(run.classes) for rank in ranks]
     for done, (rank, number) in enumerate(sorted(members)):
         cancel.check()
         progress(done / len(members), f"recording rank {rank}")
         memory = _rank_memory(run, detail, result, rank, number)
         trace = record_rank(detail.graph, result, rank, settings, memory)
-        table = history_table(histories[number])
-        traces.append(replace(trace, tables={**trace.tables, HISTORY_TABLE: table}))
+        traces.append(replace(trace, tables={**trace.tables, **tables[number]}))
     return align("", traces)
+
+
+def _run_tables(history: StepHistory, memory: JobMemory) -> dict[str, RecordedTable]:
+    """Returns what a class of ranks keeps beside its timeline: every step, and addresses in the last profiled one."""
+    tables = {HISTORY_TABLE: history_table(history)}
+    if memory.kept is not None and memory.kept.served:
+        tables[ADDRESS_TABLE] = address_table(memory.kept.address_map())
+    return tables
 
 
 def _settings(state: RunState, graph: TaskGraph, level: int) -> RecorderSettings:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engine.core.number_format import format_duration_ns
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.graph.task_graph import TaskGraph
 from engine.runtime.deadlock import Deadlock, find_deadlock
@@ -38,9 +39,12 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
         state.records.append([memory.record() for memory in state.memories])
     for step in range(scenario.run.steps if status is RunStatus.DONE else 0):
         cancel.check()
-        progress(step / scenario.run.steps, f"step {step + 1} of {scenario.run.steps}")
+        progress(step / scenario.run.steps, clock.stage(step))
         served: list[list[tuple[int, ServedStretch]]] = [[] for _ in state.classes]
         keeps = step in scenario.run.profile_steps
+        if step == max(scenario.run.profile_steps, default=-1):
+            for memory in state.memories:
+                memory.keep_addresses()
         executed = [serve_step(state, number, step, served[number] if keeps else None) for number in range(len(served))]
         state.records.append([memory.record() for memory in state.memories])
         complete = [part for part in executed if part is not None]
@@ -50,6 +54,8 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
         if not clock.run(complete):
             status = RunStatus.DEADLOCK
             break
+        for memory in state.memories:
+            memory.keep_no_more()
         if keeps:
             kept = tuple(tuple(stretches) for stretches in served)
             profiled.steps.append(ProfiledStep(step, tuple(complete), kept))
@@ -78,6 +84,11 @@ class _Clock:
         self.step_ns: list[int] = []
         self._last: tuple[TaskGraph, Schedule, dict[int, int]] | None = None
         self.deadlock: Deadlock | None = None
+
+    def stage(self, step: int) -> str:
+        """Returns which step begins, and how long the last one took."""
+        last = f", the last one took {format_duration_ns(self.step_ns[-1])}" if self.step_ns else ""
+        return f"step {step + 1:,} of {self._state.scenario.run.steps:,}{last}"
 
     def shares(self) -> StepShares:
         """Returns the shares of the last step that was scheduled."""

@@ -1,0 +1,37 @@
+"""Keeps everything an allocator is asked for a while, so that its address map can be drawn afterwards."""
+
+from dataclasses import dataclass, field
+
+from engine.runtime.addresses.address_map import AddressMap, Basis
+from engine.runtime.addresses.from_log import Pools, ServedLog, address_map
+from engine.runtime.allocators.caching import BlockLayout, CachingAllocator
+from engine.runtime.allocators.interface import Allocator
+
+
+@dataclass(eq=False)
+class KeptAddresses:
+    """What an allocator held at a moment and did from then on.
+
+    Attributes:
+        allocator: The allocator.
+        before: Its blocks at that moment.
+        served: Its calls since.
+    """
+
+    allocator: CachingAllocator
+    before: BlockLayout
+    served: list[ServedLog] = field(default_factory=list)
+
+    def address_map(self) -> AddressMap:
+        """Returns the map from that moment to now."""
+        pools = Pools(self.allocator.stream_count, self.allocator.class_of_tag)
+        return address_map(
+            self.before, self.served, self.allocator.settings, pools, basis=Basis.SIMULATED, policy="simulated"
+        )
+
+
+def kept_addresses(allocator: Allocator) -> KeptAddresses | None:
+    """Returns what is to be kept from now on; None for policies without a store of blocks to show."""
+    if not isinstance(allocator, CachingAllocator):
+        return None
+    return KeptAddresses(allocator, allocator.layout())
