@@ -8,6 +8,7 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
+    QLineEdit,
     QMainWindow,
     QStackedWidget,
     QVBoxLayout,
@@ -160,6 +161,12 @@ class MainWindow(QMainWindow):
         """Says what the program is."""
         self._open(about_box(self))
 
+    def show_new_simulation(self) -> None:
+        """Shows the form of a run to be simulated."""
+        from profiler_gui.window.simulation.dialog import NewSimulation
+
+        self._open(NewSimulation(self.context, self))
+
     def show_preferences(self) -> None:
         """Shows the preferences."""
         self._open(Preferences(self.context.settings, self))
@@ -257,7 +264,8 @@ class MainWindow(QMainWindow):
             self.actions_of_commands.update_states()
             return
         names = f"{document.label} ↔ {candidate.label}" if candidate else document.label
-        self.setWindowTitle(tr("{capture} – CannScope", capture=names))
+        title = tr("{capture} (simulated) – CannScope") if document.is_simulated else tr("{capture} – CannScope")
+        self.setWindowTitle(title.format(capture=names))
         self.context.settings.add_recent(document.paths)
         self.docks.allow_making()
         if self.pages:
@@ -269,6 +277,9 @@ class MainWindow(QMainWindow):
         self.rail.show_page(page)
         host.make()
         self.stack.setCurrentWidget(host)
+        if isinstance(self.focusWidget(), QLineEdit) and host.isAncestorOf(self.focusWidget()):
+            # Qt handed the focus on when the page before was hidden; in a filter it would swallow keys of commands.
+            host.setFocus(Qt.FocusReason.OtherFocusReason)
         self.docks.show_beside(host.factory)
         self.actions_of_commands.set_page(page, frozenset(self._page_hosts))
 

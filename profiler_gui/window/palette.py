@@ -47,5 +47,6 @@ def _track_items(session: Session) -> list[Choosable]:
         if count:
             parent = (trace.tracks[track.parent].name,) if track.parent >= 0 else ()
             title = " · ".join((*parent, labels.get(index, track.name)))
-            items.append(Choosable(title, index, tr("{count} events", count=format_count(count))))
+            detail = tr("1 event") if count == 1 else tr("{count} events", count=format_count(count))
+            items.append(Choosable(title, index, detail))
     return items

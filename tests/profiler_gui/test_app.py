@@ -95,6 +95,16 @@ def test_a_real_job_is_shown_on_every_page(window, qtbot, captures):
     qtbot.wait(20)
 
 
+def test_no_filter_takes_the_focus_when_its_page_is_shown(window, qtbot):
+    drawn = drawn_document(PICTURE)
+    window.context.session.show(Document(drawn.paths, drawn.label, drawn.job, summarize(drawn.job), 0))
+    window.activateWindow()
+    for page in window.pages:
+        window.show_pane(page.id)
+        qtbot.wait(20)
+        assert not isinstance(window.focusWidget(), QLineEdit), page.id
+
+
 def test_an_unexpected_error_in_a_slot_becomes_a_report(window):
     report = app._crash_reporter(window)
     try:
