@@ -15,6 +15,11 @@ _GROWTH_RATIO = 0.02
 """Growth over the run, as a share of the limit, below which memory counts as steady; a choice, not a measurement."""
 
 
+_STILL_GROWING_RATIO = 0.25
+"""Share of its growth that live memory must gain in the second half to count as a leak: half for a steady leak, next to
+nothing for a population that has found its size; a choice, not a measurement."""
+
+
 class MemoryVerdict(StrEnum):
     """What memory does over a run."""
 
@@ -76,11 +81,13 @@ def memory_trend(memory: MemoryOverSteps) -> MemoryTrend:
     holes = _growth(_carried(memory.stranded_bytes)[1:])
     slope = _slope(memory.peak_reserved_bytes[1:])
     enough = _GROWTH_RATIO * memory.limit_bytes
-    if live > enough and live >= holes:
+    if live > enough and _late_growth(memory.end_allocated_bytes[1:]) > _STILL_GROWING_RATIO * live:
         verdict, sentence = MemoryVerdict.LEAK, f"live memory grows by {live / MIB:,.0f} MiB over the run: a leak"
     elif holes > enough:
         verdict = MemoryVerdict.FRAGMENTATION
-        sentence = f"holes grow by {holes / MIB:,.0f} MiB while live memory grows by {live / MIB:,.0f}: fragmentation"
+        sentence = (
+            f"holes grow by {holes / MIB:,.0f} MiB while live memory settles after {live / MIB:,.0f}: fragmentation"
+        )
     else:
         verdict, sentence = MemoryVerdict.STEADY, "live memory and holes are steady"
     return MemoryTrend(verdict, slope, round(live), round(holes), stranded, sentence)
@@ -97,6 +104,13 @@ def _growth(values: Float64Array) -> float:
     """Returns the median of the last eighth less that of the first."""
     part = max(len(values) // 8, 1)
     return float(np.median(values[-part:]) - np.median(values[:part]))
+
+
+def _late_growth(values: Int64Array) -> float:
+    """Returns the median of the last eighth less that of the eighth around the middle."""
+    part, middle = max(len(values) // 8, 1), len(values) // 2
+    around = values[max(middle - part // 2, 0) : middle + part - part // 2]
+    return float(np.median(values[-part:]) - np.median(around))
 
 
 def _slope(values: Int64Array) -> float:
