@@ -243,14 +243,13 @@ def _nearest(found: Sequence[CaptureKernels], clock_hz: float | None) -> DeviceS
 
 
 def _streaming(found: Sequence[CaptureKernels], device: DeviceSpec) -> float:
-    """Returns the best rate of kernels that move much more than the device's cache, in bytes per second."""
-    best = 0.0
+    """Returns the median rate of kernels that move much more than the device's cache, in bytes per second."""
+    rates = []
     for kernels in found:
         moved = (kernels.operators.read_bytes + kernels.operators.write_bytes).astype(np.float64)
         large = (kernels.operators.law == Law.VECTOR) & (moved > STREAM_FOOTPRINT * device.l2_bytes)
-        if large.any():
-            best = max(best, float((moved[large] / kernels.median_ns[large]).max() * 1e9))
-    return best or device.hbm_bytes_per_s
+        rates += (moved[large] / kernels.median_ns[large] * 1e9).tolist()
+    return float(np.median(rates)) if rates else device.hbm_bytes_per_s
 
 
 def _clock_hz(ranks: Sequence[Trace]) -> float | None:

@@ -133,6 +133,16 @@ def _scatter(kernel: KernelShapes) -> OperatorTable | None:
     )
 
 
+def _index_put(kernel: KernelShapes) -> OperatorTable | None:
+    """Writes the second input's values into the first in place, which the profiler lists as a whole new output."""
+    if len(kernel.inputs) < 2:
+        return None
+    values, size = prod(kernel.inputs[1]), kernel.dtype.size_bytes
+    return operator_table(
+        "index", Law.VECTOR, kernel.dtype, m=1, n=values, read_bytes=values * size, write_bytes=values * size
+    )
+
+
 def _adamw(kernel: KernelShapes) -> OperatorTable | None:
     """The profiler lists weight, two moments and the gradient; results are written in place and not listed."""
     if len(kernel.inputs) < 4:
@@ -256,7 +266,8 @@ _KERNELS: Mapping[str, Callable[[KernelShapes], OperatorTable | None]] = {
     "Conv2D": _convolution("conv", 1, -1),
     "Conv2DBackpropInput": _convolution("conv_backprop_input", 1, 2),
     "Conv2DBackpropFilter": _convolution("conv_backprop_filter", -1, 2),
-    **dict.fromkeys(("Index", "IndexPutV2"), _moved("index")),
+    "Index": _moved("index"),
+    "IndexPutV2": _index_put,
     **dict.fromkeys(("Sort", "TopKV2"), _row_wise("sort")),
     "Transpose": _elementwise("transpose"),
     "TransData": _elementwise("layout_change"),

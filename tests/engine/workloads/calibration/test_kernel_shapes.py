@@ -65,6 +65,11 @@ def test_an_optimizer_writes_what_the_profiler_does_not_list():
     assert (found.read_bytes[0], found.write_bytes[0]) == (4 * 4 * 1024, 3 * 4 * 1024)
 
 
+def test_values_put_in_place_do_not_count_the_tensor_they_are_put_into():
+    found = operator("IndexPutV2", "4096,151936;4096", "FLOAT;FLOAT", "4096,151936", "FLOAT")
+    assert (found.n[0], found.write_bytes[0]) == (4096, 4 * 4096)
+
+
 def test_activations_count_the_elements_they_work_on():
     found = operator("SwiGlu", "4096,6144", "DT_BF16", "4096,3072", "DT_BF16")
     assert (found.m[0], found.n[0]) == (4096, 3072)
