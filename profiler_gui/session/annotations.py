@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import msgspec
-
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -63,11 +61,15 @@ class Annotations:
 
 def annotations_text(annotations: Annotations) -> str:
     """Returns marks and pins as text; "" where there are none."""
+    import msgspec  # after the first paint
+
     return "" if annotations == Annotations() else msgspec.json.encode(annotations).decode()
 
 
 def annotations_of(text: str) -> Annotations:
     """Returns marks and pins from a text; none where the text is none of ours."""
+    import msgspec  # after the first paint
+
     try:
         return msgspec.json.decode(text, type=Annotations)
     except (msgspec.DecodeError, UnicodeError):
