@@ -14,9 +14,9 @@ import numpy as np
 from engine.core.arrays import AnyArray, Float64Array, Int32Array, Int64Array
 from engine.core.errors import SourcePosition, TraceSyntaxError
 from engine.formats.reader import ReadContext
-from engine.formats.tables import csv_scanner
+from engine.formats.tables import cell_numbers, csv_scanner
+from engine.formats.tables.cell_numbers import MISSING
 from engine.formats.tables.csv_rows import Block, blocks, file_bytes, read_titles
-from engine.formats.tables.csv_scanner import MISSING
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import ABSENT, StringInterner
 
@@ -178,7 +178,7 @@ def _convert(
     starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
     if column.kind is CellKind.DECIMAL:
         values = np.empty(len(starts), dtype=np.int64)
-        invalid, first = csv_scanner.parse_scaled(block.data, starts, ends, scale, values)
+        invalid, first = cell_numbers.parse_scaled(block.data, starts, ends, scale, values)
         _count_unreadable(log, invalid, path, block, first)
         return values
     if column.kind is CellKind.FLOAT:
@@ -217,8 +217,8 @@ def _easy_floats(block: Block, slot: int) -> tuple[Float64Array, Int64Array, int
     starts, ends = np.ascontiguousarray(block.starts[:, slot]), np.ascontiguousarray(block.ends[:, slot])
     numbers = np.empty(len(starts), dtype=np.float64)
     status = np.empty(len(starts), dtype=np.uint8)
-    most_digits = csv_scanner.parse_floats(block.data, starts, ends, numbers, status)
-    return numbers, np.flatnonzero(status == csv_scanner.HARD), int(most_digits)
+    most_digits = cell_numbers.parse_floats(block.data, starts, ends, numbers, status)
+    return numbers, np.flatnonzero(status == cell_numbers.HARD), int(most_digits)
 
 
 def _float(text: str) -> float | None:
@@ -240,7 +240,7 @@ def _texts(
     # One turn per different text, not per row.
     for index, row in enumerate(first_row[:count].tolist()):
         start, end = int(starts[row]), int(ends[row])
-        none = column.kind is CellKind.TEXT_OR_NONE and csv_scanner.says_none(block.data, start, end)
+        none = column.kind is CellKind.TEXT_OR_NONE and cell_numbers.says_none(block.data, start, end)
         text = block.text(row, slot).strip(column.strip)
         ids[index] = ABSENT if none or start == end else strings.intern(text)
         log.add(

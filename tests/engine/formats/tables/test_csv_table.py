@@ -15,7 +15,7 @@ from engine.core.errors import OperationCancelled, TraceSyntaxError
 from engine.core.progress import CancelToken
 from engine.core.units import MAX_TIME_NS
 from engine.formats.reader import ReadContext
-from engine.formats.tables import csv_scanner
+from engine.formats.tables import cell_numbers
 from engine.formats.tables.csv_rows import read_row, row_offsets
 from engine.formats.tables.csv_table import CellKind, Column, TableColumns, number_titles, read_columns
 from engine.trace import DiagnosticLog, StringInterner
@@ -42,7 +42,7 @@ def counts(log: DiagnosticLog) -> dict[str, int]:
 def scaled(text: str, scale: int) -> int:
     data = np.frombuffer(text.encode(), dtype=np.uint8)
     values = np.empty(1, dtype=np.int64)
-    csv_scanner.parse_scaled(data, np.array([0]), np.array([len(data)]), scale, values)
+    cell_numbers.parse_scaled(data, np.array([0]), np.array([len(data)]), scale, values)
     return int(values[0])
 
 
@@ -88,8 +88,8 @@ def test_words_for_no_value_are_missing_and_no_fault(text: str, tmp_path: Path) 
 def test_floats_come_back_as_python_reads_them(number: float) -> None:
     data = np.frombuffer(repr(number).encode(), dtype=np.uint8)
     values, status = np.empty(1), np.empty(1, dtype=np.uint8)
-    csv_scanner.parse_floats(data, np.array([0]), np.array([len(data)]), values, status)
-    assert status[0] == csv_scanner.HARD or values[0] == number
+    cell_numbers.parse_floats(data, np.array([0]), np.array([len(data)]), values, status)
+    assert status[0] == cell_numbers.HARD or values[0] == number
 
 
 def test_quoted_cells_hold_commas_quotes_and_line_ends(tmp_path: Path) -> None:
