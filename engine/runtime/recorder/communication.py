@@ -23,20 +23,18 @@ def add_communication(recording: Recording, connection: Int64Array) -> None:
     """Adds the lanes of every group the rank talks in, ``builder.collectives`` and, from level 1, ``builder.links``."""
     header = recording.add_layer(COMMUNICATION)
     graph, tasks = recording.graph, recording.tasks.collectives
-    group_ids = {group.id: number for number, group in enumerate(graph.groups)}
     groups = np.unique(graph.group[tasks]).tolist()
     track = np.empty(len(tasks), dtype=np.int32)
     planes: list[tuple[int, Int32Array]] = []
     for place, group in enumerate(groups):
-        text = graph.strings.text(group)
         title = f"Group {place} Communication"
-        named = text if recording.settings.level > 0 else title
+        named = recording.groups[graph.strings.text(group)].id if recording.settings.level > 0 else title
         kind = TrackKind.COMMUNICATION_GROUP
         track[graph.group[tasks] == group] = recording.add_lane(header, kind, title, 2 * place, group=named)
         if recording.settings.level > 0:
             plane = recording.add_lane(header, TrackKind.COMMUNICATION_PLANE, "Plane 0", 2 * place + 1)
             planes.append((plane, tasks[graph.group[tasks] == group]))
-    names = _names(recording, tasks, group_ids)
+    names = _names(recording, tasks)
     first = recording.builder.add_events(
         start_ns=recording.start_ns(tasks),
         duration_ns=recording.duration_ns(tasks),
@@ -50,7 +48,7 @@ def add_communication(recording: Recording, connection: Int64Array) -> None:
     _add_tables(recording, tasks, names)
 
 
-def _names(recording: Recording, tasks: Int32Array, group_ids: dict[str, int]) -> Int32Array:
+def _names(recording: Recording, tasks: Int32Array) -> Int32Array:
     """Returns the names HCCL gives its calls: operation, group, which call of the group, and 1; as interned ids.
 
     Names that are numbered already stay as they are.
@@ -65,8 +63,8 @@ def _names(recording: Recording, tasks: Int32Array, group_ids: dict[str, int]) -
         numbers.tolist(),
         strict=True,
     ):
-        known = group_ids.get(group, len(group_ids))
-        titles.append(name if "__" in name else f"{name.rstrip('_')}__{known}_{number}_1")
+        digits = recording.groups[group].digits
+        titles.append(name if "__" in name else f"{name.rstrip('_')}__{digits}_{number}_1")
     return recording.builder.strings.intern_all(titles)
 
 
@@ -133,7 +131,8 @@ def _add_tables(recording: Recording, tasks: Int32Array, names: Int32Array) -> N
     )
     if not described:
         return
-    words = [recording.settings.link_of_group.get(group, "HCCS") for group in groups]
+    called = graph.strings.texts(graph.group[tasks])
+    words = [recording.settings.link_of_group.get(group, "HCCS") for group in called]
     limits = [_LARGE_PACKET_BYTES.get(word, _LARGE_PACKET_OTHERWISE_BYTES) for word in words]
     moved = np.flatnonzero((payload > 0) | (transit > 0))
     builder.links = LinkTable(

@@ -8,6 +8,7 @@ from engine.core.arrays import Int32Array
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.graph.task_graph import TaskGraph, TaskKind
 from engine.runtime.recorder.communication import add_communication
+from engine.runtime.recorder.group_ids import hccl_groups
 from engine.runtime.recorder.memory import RankMemory, add_memory
 from engine.runtime.recorder.rank_tasks import RankTasks, tasks_of_rank
 from engine.runtime.recorder.settings import RecorderSettings, metadata_of
@@ -71,7 +72,8 @@ def record_rank(
     words = np.append(builder.strings.intern_all(graph.strings), np.int32(ABSENT))
     tasks = tasks_of_rank(graph, schedule, rank, settings.steps)
     nowhere = np.full(len(graph), ABSENT, dtype=np.int64)
-    recording = Recording(graph, schedule, tasks, settings, builder, words, nowhere, nowhere.copy())
+    groups = hccl_groups(graph)
+    recording = Recording(graph, schedule, tasks, settings, builder, words, groups, nowhere, nowhere.copy())
     connection = connection_ids(recording)
     add_host(recording, connection)
     add_device(recording, connection)
@@ -85,7 +87,7 @@ def record_rank(
     trace = builder.build(
         origin=Origin.SIMULATED,
         source=Source("", FORMAT),
-        metadata=metadata_of(graph, rank, settings),
+        metadata=metadata_of(graph, rank, settings, groups),
         clock_is_unix=True,
     )
     return with_statistics(trace, settings.level)

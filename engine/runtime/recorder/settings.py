@@ -1,9 +1,10 @@
 """What the recording profiler is told, beside the run itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.graph.task_graph import TaskGraph
+from engine.runtime.recorder.group_ids import HcclGroup
 from engine.trace.trace import TraceMetadata
 
 SOFTWARE = "cannscope simulated"
@@ -57,7 +58,9 @@ class RecorderSettings:
         return rank % self.devices_per_node
 
 
-def metadata_of(graph: TaskGraph, rank: int, settings: RecorderSettings) -> TraceMetadata:
+def metadata_of(
+    graph: TaskGraph, rank: int, settings: RecorderSettings, groups: Mapping[str, HcclGroup]
+) -> TraceMetadata:
     """Returns what the capture of a rank says of itself."""
     number = settings.device_number(rank)
     config = {
@@ -76,6 +79,6 @@ def metadata_of(graph: TaskGraph, rank: int, settings: RecorderSettings) -> Trac
         software={"torch_npu_version": SOFTWARE, "cann_version": SOFTWARE},
         environment=dict(settings.environment),
         parallel_sizes=dict(settings.parallel_sizes),
-        parallel_groups=tuple(group for group in graph.groups if rank in group.ranks),
+        parallel_groups=tuple(replace(group, id=groups[group.id].id) for group in graph.groups if rank in group.ranks),
         extra={"cannscope": simulation, "config": config},
     )

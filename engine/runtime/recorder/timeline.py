@@ -1,11 +1,13 @@
 """Tracks, slices and arrows of one rank, under the names and in the order the real profiler gives them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from engine.core.arrays import AnyArray, Int32Array, Int64Array
 from engine.graph.task_graph import TaskGraph, TaskKind
+from engine.runtime.recorder.group_ids import HcclGroup
 from engine.runtime.recorder.rank_tasks import RankTasks
 from engine.runtime.recorder.settings import RecorderSettings
 from engine.runtime.scheduler.schedule import Schedule
@@ -47,6 +49,7 @@ class Recording:
         settings: How.
         builder: Receives it.
         words: int32: graph string id → id in the builder's strings, the last entry −1 for −1.
+        groups: Groups as HCCL knows them, by the id the graph calls them.
         event_of_task: int64, shape (tasks,): provisional event of each task (on its own lane), −1 where none.
         call_of_task: int64, shape (tasks,): provisional event of the CANN call a host task makes, −1 where none.
     """
@@ -57,6 +60,7 @@ class Recording:
     settings: RecorderSettings
     builder: TraceBuilder
     words: Int32Array
+    groups: Mapping[str, HcclGroup]
     event_of_task: Int64Array
     call_of_task: Int64Array
 

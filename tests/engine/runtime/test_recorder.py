@@ -8,12 +8,15 @@ from engine.analyses.device import device_totals
 from engine.analyses.launches import launch_events
 from engine.analyses.memory import memory_analysis
 from engine.analyses.steps import steps
+from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import TaskGraph, TaskKind
 from engine.runtime.recorder import RecorderSettings, record_job, record_rank, with_profiling
+from engine.runtime.recorder.group_ids import hccl_groups
 from engine.runtime.scheduler import Schedule, schedule, uniform_slowdown
 from engine.trace import Job, Origin, Trace, TrackKind
 from engine.trace.intervals import difference, union
 from engine.trace.strings import ABSENT
+from engine.trace.trace import ParallelGroup
 from tests.support.simulated_job import small_job, small_memory
 
 RANKS = range(4)
@@ -172,3 +175,20 @@ def test_recording_costs_the_host_of_profiled_steps_only() -> None:
     assert np.all(added[~host | (graph.step == 0)] == 0)
     assert schedule(profiled).makespan_ns > schedule(graph).makespan_ns
     assert np.array_equal(with_profiling(graph, 0).duration_ns, graph.duration_ns)
+
+
+def test_groups_have_decimal_hashes_whose_last_digits_tell_them_apart() -> None:
+    builder = GraphBuilder()
+    names = [f"tp_{4 * number}_{4 * number + 3}" for number in range(200)]
+    builder.groups.extend(ParallelGroup(name, "tp", (0, 1)) for name in [*names, "17522688603477080586"])
+    groups = hccl_groups(builder.build())
+    assert groups["17522688603477080586"].id == "17522688603477080586"
+    assert all(group.id.isdecimal() and group.id.endswith(group.digits) for name, group in groups.items() if name)
+    assert len({group.digits for name, group in groups.items() if name}) == 201
+    assert groups == hccl_groups(builder.build())
+
+
+def test_analyses_know_the_group_of_every_collective() -> None:
+    found = communication(job())
+    assert {item.group_name for rows in found.collectives.values() for item in rows} == {"dp", "pp"}
+    assert not found.diagnostics
