@@ -1,6 +1,7 @@
 """The devices and topologies that ship, and what follows from their constants."""
 
 import json
+import tomllib
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from engine.devices import DType, Reach, device_ids, load_device, load_topology, topology_ids, topology_of
 from engine.devices.catalogue import device_from_document, device_named
 from engine.devices.spec import DeviceDataError, Provenance
+from tests.support.captures import REPOSITORY
 
 TFLOPS = {
     "910b1": 363.7, "910b2": 353.9, "910b3": 294.9, "910b4": 245.8, "910c-die": 363.7, "910c": 727.4, "910a": 262.1,
@@ -102,3 +104,12 @@ def test_a_larger_group_never_reaches_less_far(ranks, name):
     order = [Reach.PACKAGE, Reach.NODE, Reach.SUPERNODE, Reach.CLUSTER]
     reaches = [order.index(topology.reach_of(ranks[:size])) for size in range(1, len(ranks) + 1)]
     assert np.all(np.diff(reaches) >= 0)
+
+
+def test_data_files_are_part_of_the_package():
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"]["*"]
+    packages = [path.parent for path in (REPOSITORY / "engine").rglob("__init__.py")]
+    shipped = {file for package in packages for pattern in patterns for file in package.glob(pattern)}
+    data = {*(REPOSITORY / "engine").rglob("*.json"), *(REPOSITORY / "engine").rglob("*.toml")}
+    assert data <= shipped
