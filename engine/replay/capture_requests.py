@@ -8,6 +8,7 @@ from engine.analyses.memory import main_curve
 from engine.analyses.memory.memory_blocks import blocks_of
 from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
+from engine.graph.task_graph import BufferTag
 from engine.runtime.allocators.interface import RequestKind, RequestLog
 from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
 from engine.trace.strings import ABSENT
@@ -95,10 +96,10 @@ def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> Captu
     requested = np.maximum(blocks.size_bytes - pad_bytes, 1)
     requests = _in_time_order(blocks, requested)
     seeded = np.flatnonzero(blocks.allocated_ns == ABSENT)
-    zeros = np.zeros(len(seeded), dtype=np.int64)
+    persistent = np.full(len(seeded), BufferTag.PERSISTENT, dtype=np.int64)
     kinds = np.full(len(seeded), RequestKind.ALLOCATE, dtype=np.int64)
     return CaptureRequests(
-        seed=RequestLog(kinds, seeded, requested[seeded], blocks.stream[seeded], zeros),
+        seed=RequestLog(kinds, seeded, requested[seeded], blocks.stream[seeded], persistent),
         requests=requests,
         seed_bytes=int(blocks.size_bytes[seeded].sum()),
         peak_row=_peak_row(requests, blocks.size_bytes),
@@ -207,7 +208,7 @@ def _joined(*parts: _Blocks) -> _Blocks:
 
 
 def _in_time_order(blocks: _Blocks, requested: Int64Array) -> RequestLog:
-    """Returns allocations, drops and frees by time."""
+    """Returns allocations, drops and frees by time; what is never freed is tagged as long-lived."""
     born = np.flatnonzero(blocks.allocated_ns != ABSENT)
     dropped = np.flatnonzero((blocks.let_go_ns != ABSENT) & (blocks.let_go_ns < blocks.free_ns))
     freed = np.flatnonzero(blocks.free_ns != ABSENT)
@@ -222,7 +223,8 @@ def _in_time_order(blocks: _Blocks, requested: Int64Array) -> RequestLog:
     order = np.lexsort((kind == RequestKind.FREE, rank, time_ns))
     kind, block = kind[order], block[order]
     size = np.where(kind == RequestKind.ALLOCATE, requested[block], 0)
-    return RequestLog(kind, block, size, blocks.stream[block], np.zeros(len(kind), dtype=np.int64))
+    tag = np.where(blocks.free_ns == ABSENT, BufferTag.LONG_LIVED, BufferTag.STEP).astype(np.int64)
+    return RequestLog(kind, block, size, blocks.stream[block], tag[block])
 
 
 def _peak_row(requests: RequestLog, size_bytes: Int64Array) -> int:

@@ -16,8 +16,8 @@ from engine.replay.snapshot_start import StartState, start_state
 from engine.replay.snapshot_statistics import SnapshotStatistics, snapshot_statistics
 from engine.runtime.allocators.caching import CachingAllocator
 from engine.runtime.allocators.caching_rules import rounded_size, rules_of
-from engine.runtime.allocators.catalogue import AllocatorPolicy
-from engine.runtime.allocators.interface import AllocatorRun, DriverAction, RequestKind
+from engine.runtime.allocators.catalogue import AllocatorPolicy, new_allocator
+from engine.runtime.allocators.interface import Allocator, AllocatorRun, DriverAction, RequestKind
 from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
 
 
@@ -102,14 +102,16 @@ def replay_snapshot(snapshot: AllocatorSnapshot, policy: AllocatorPolicy | None 
     start = start_state(snapshot, device)
     streams = _dense_streams(snapshot, device, log)
     recorded = recorded_requests(log, start, streams)
-    allocator = CachingAllocator(
-        chosen.settings,
-        stream_count=len(streams),
-        recorded=[(int(call[1]), int(call[2])) for call in recorded.gives],
-    )
-    if chosen.settings.expandable_segments == recorded_policy.settings.expandable_segments:
+    allocator: Allocator
+    if _reserves_alike(chosen, recorded_policy):
+        allocator = CachingAllocator(
+            chosen.settings,
+            stream_count=len(streams),
+            recorded=[(int(call[1]), int(call[2])) for call in recorded.gives],
+        )
         _load(allocator, tiled_segments(start, rules_of(chosen.settings), recorded.block_ids), streams)
     else:
+        allocator = new_allocator(chosen, len(streams))
         allocator.run(seeding_requests(start, recorded.block_ids))
     began_with = allocator.state
     run = allocator.run(recorded.requests)
@@ -139,6 +141,12 @@ def replay_snapshot(snapshot: AllocatorSnapshot, policy: AllocatorPolicy | None 
         statistics=statistics,
         diagnostics=_diagnostics(snapshot, recorded, start),
     )
+
+
+def _reserves_alike(policy: AllocatorPolicy, recorded: AllocatorPolicy) -> bool:
+    """Tells whether a policy can go on from the recorded segments."""
+    of_the_family = policy.id in ("caching", "caching-cuda", "expandable")
+    return of_the_family and policy.settings.expandable_segments == recorded.settings.expandable_segments
 
 
 def _load(allocator: CachingAllocator, segments: Sequence[TiledSegment], streams: Mapping[int, int]) -> None:

@@ -153,6 +153,11 @@ class CachingAllocator:
         address, allocated, reserved = (column[:served] for column in results)
         return AllocatorRun(address, allocated, reserved, DriverLog(*driver), served)
 
+    def limit_to(self, limit_bytes: int | None) -> None:
+        """Changes what may be reserved from the next request on."""
+        self.settings = replace(self.settings, limit_bytes=limit_bytes)
+        self._rules = rules_of(self.settings)
+
     def _make_room_for(self, requests: RequestLog) -> None:
         highest = int(requests.block.max(initial=-1))
         missing = highest + 1 - len(self._row_of)

@@ -15,6 +15,7 @@ from engine.runtime.allocators.block_store import (
     RESERVED_BYTES,
     ROWS_USED,
     SMALL_SEARCHES,
+    SYNCHRONIZATIONS,
     absorb,
     enter_free,
     has_room,
@@ -25,11 +26,11 @@ from engine.runtime.allocators.caching_rules import SMALL_LIMIT_BYTES, UNLIMITED
 from engine.runtime.allocators.compiled import compiled
 from engine.runtime.allocators.driver_memory import mapped_block, new_segment
 from engine.runtime.allocators.interface import DriverAction, RequestKind
-from engine.runtime.allocators.stranded import stranded_bytes
+from engine.runtime.allocators.stranded import releasable_bytes, stranded_bytes
 
 _ALLOCATE, _FREE, _FREE_REQUESTED = int(RequestKind.ALLOCATE), int(RequestKind.FREE), int(RequestKind.FREE_REQUESTED)
 _EMPTY_CACHE, _SYNCHRONIZE = int(RequestKind.EMPTY_CACHE), int(RequestKind.SYNCHRONIZE)
-_MEASURED = int(DriverAction.MEASURE)
+_MEASURE, _MEASURED = int(RequestKind.MEASURE), int(DriverAction.MEASURE)
 _DEVICE_SYNCHRONIZE, _RETRY = int(DriverAction.SYNCHRONIZE), int(DriverAction.RETRY)
 _OUT_OF_MEMORY = int(DriverAction.OUT_OF_MEMORY)
 
@@ -79,9 +80,8 @@ def serve(blocks, rules, recorded, row_of, requests, results, start, stop_when_o
         elif kind == _EMPTY_CACHE:
             release_cache(blocks)
         elif kind == _SYNCHRONIZE:
-            if rules.release_stranded < UNLIMITED and stranded_bytes(blocks, UNLIMITED) > rules.release_stranded:
-                release_cache(blocks)
-        else:
+            synchronized(blocks, rules)
+        elif kind == _MEASURE:
             log_call(blocks, _MEASURED, NONE, sizes[index], stranded_bytes(blocks, rounded_size(rules, sizes[index])))
         allocated[index] = blocks.totals[ALLOCATED_BYTES]
         reserved[index] = blocks.totals[RESERVED_BYTES]
@@ -135,6 +135,16 @@ def _retry(blocks, rules, recorded, row_of, arena, size):
     release_cache(blocks)
     log_call(blocks, _RETRY, NONE, size, -1)
     return _from_driver(blocks, rules, recorded, arena, size)
+
+
+@compiled
+def synchronized(blocks, rules):
+    """Gives the cache back if the rules say so at this synchronisation with the device."""
+    blocks.totals[SYNCHRONIZATIONS] += 1
+    if rules.release_stranded == UNLIMITED or blocks.totals[SYNCHRONIZATIONS] % rules.release_interval != 0:
+        return
+    if releasable_bytes(blocks) > 0 and stranded_bytes(blocks, UNLIMITED) > rules.release_stranded:
+        release_cache(blocks)
 
 
 @compiled

@@ -44,6 +44,7 @@ class CachingSettings:
         large_page_bytes: Page of large ones.
         release_stranded_bytes: At a synchronisation, free pages are given back when more than this is stranded; None
             for never (no allocator of PyTorch does; a rule of automatic memory management).
+        release_interval: That is looked at every n-th synchronisation.
     """
 
     pad_bytes: int = NPU_PAD_BYTES
@@ -58,6 +59,7 @@ class CachingSettings:
     small_page_bytes: int = SMALL_SEGMENT_BYTES
     large_page_bytes: int = LARGE_SEGMENT_BYTES
     release_stranded_bytes: int | None = None
+    release_interval: int = 1
 
 
 class Rules(NamedTuple):
@@ -74,6 +76,7 @@ class Rules(NamedTuple):
     large_page: int
     reservation: int
     release_stranded: int
+    release_interval: int
     divisions: Int64Array
 
 
@@ -98,6 +101,7 @@ def rules_of(settings: CachingSettings) -> Rules:
         large_page=settings.large_page_bytes,
         reservation=settings.device_memory_bytes * 9 // 8,
         release_stranded=UNLIMITED if settings.release_stranded_bytes is None else settings.release_stranded_bytes,
+        release_interval=settings.release_interval,
         divisions=divisions,
     )
 

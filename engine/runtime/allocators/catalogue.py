@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass, replace
 
+from engine.runtime.allocators.amc import AmcRules, amc_settings, default_amc_rules
 from engine.runtime.allocators.caching import CACHING, CACHING_CUDA, EXPANDABLE, CachingAllocator
 from engine.runtime.allocators.caching_rules import CachingSettings
 from engine.runtime.allocators.interface import Allocator
+from engine.runtime.allocators.planned import PlannedAllocator
+from engine.runtime.allocators.stitching import StitchingAllocator, StitchingSettings
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatorPolicy:
-    """A policy of the caching family.
+    """A policy and its settings.
 
     Attributes:
         id: As on the command line.
         title: What it is, for people.
-        settings: Its rules.
+        settings: Rules of the caching allocator it is, or of the one beside its own mechanism.
     """
 
     id: str
@@ -30,8 +33,11 @@ ALLOCATOR_POLICIES = (
     AllocatorPolicy("caching", "torch_npu's caching allocator", CACHING),
     AllocatorPolicy("caching-cuda", "PyTorch's CUDA caching allocator", CACHING_CUDA),
     AllocatorPolicy("expandable", "torch_npu with expandable segments", EXPANDABLE),
+    AllocatorPolicy("stitching", "stitching of free pages as in GMLake", CACHING),
+    AllocatorPolicy("static", "a static plan of everything freed in the log", CACHING),
+    AllocatorPolicy("amc", "automatic memory management with the built-in rules", EXPANDABLE),
 )
-"""Every policy of the caching family."""
+"""Every policy."""
 
 
 def allocator_policy(policy_id: str) -> AllocatorPolicy:
@@ -42,6 +48,21 @@ def allocator_policy(policy_id: str) -> AllocatorPolicy:
     raise KeyError(policy_id)
 
 
-def new_allocator(policy: AllocatorPolicy, stream_count: int) -> Allocator:
-    """Returns a fresh allocator of a policy."""
-    return CachingAllocator(policy.settings, stream_count=stream_count)
+def new_allocator(policy: AllocatorPolicy, stream_count: int, amc_rules: AmcRules | None = None) -> Allocator:
+    """Returns a fresh allocator of a policy.
+
+    Args:
+        policy: The policy.
+        stream_count: Streams that allocate.
+        amc_rules: Rules of ``amc``; the built-in ones where left out.
+    """
+    settings = policy.settings
+    if policy.id == "stitching":
+        return StitchingAllocator(StitchingSettings(small=settings), stream_count=stream_count)
+    if policy.id == "static":
+        return PlannedAllocator(settings, stream_count=stream_count)
+    if policy.id == "amc":
+        rules = amc_rules or default_amc_rules()
+        ruled = amc_settings(rules, settings.limit_bytes)
+        return CachingAllocator(ruled, stream_count=stream_count, class_of_tag=rules.class_of_tag)
+    return CachingAllocator(settings, stream_count=stream_count)

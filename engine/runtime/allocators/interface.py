@@ -29,6 +29,8 @@ class RequestKind(IntEnum):
     """The program waited for the device: a moment at which pages may be released."""
     MEASURE = 5
     """No request: record what is stranded for a request of ``size_bytes``."""
+    SKIP = 6
+    """Nothing; keeps the indices of two logs equal."""
 
 
 class DriverAction(IntEnum):

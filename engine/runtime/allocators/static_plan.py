@@ -18,10 +18,10 @@ from engine.runtime.allocators.plan_search import FOUND, PlanProblem, plan_probl
 
 SEARCH_LIMIT = 1500
 """Blocks beyond which the heuristics' plan is taken as it is."""
-_ORDER_NODES = 50_000
+_ORDER_NODES = 100_000
 _RESTART_NODES = 10_000
-_RESTARTS = 60
-_ROUNDS = 5
+_RESTARTS = 100
+_ROUNDS = 6
 _FORGETTING = 0.8
 
 
@@ -78,7 +78,7 @@ def _improved(
         else:
             low = target
         target = (low + _height(problem, best)) // 2
-        if _height(problem, best) - low <= max(bound // 200, 1):
+        if _height(problem, best) - low <= max(bound // 100, 1):
             return best
     return best
 

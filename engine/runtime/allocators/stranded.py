@@ -38,6 +38,16 @@ def stranded_bytes(blocks, size):
 
 
 @compiled
+def releasable_bytes(blocks):
+    """Returns the free bytes that can be given back: whole segments, whole pages."""
+    total = 0
+    for row in range(blocks.totals[ROWS_USED]):
+        if blocks.state[row] == FREE:
+            total += blocks.size[row] - pinned_bytes(blocks, row)
+    return total
+
+
+@compiled
 def largest_free_bytes(blocks):
     """Returns the size of the largest free block of any arena, 0 where there is none."""
     base = ordered_set_base(blocks)
