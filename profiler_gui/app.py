@@ -64,9 +64,9 @@ def _overview(context: PaneContext) -> QWidget:
 
 
 def _memory(context: PaneContext) -> QWidget:
-    from profiler_gui.panels.memory.page import MemoryPage
+    from profiler_gui.panels.memory.views import MemoryViews
 
-    return MemoryPage(context)
+    return MemoryViews(context)
 
 
 def _communication(context: PaneContext) -> QWidget:

@@ -139,7 +139,7 @@ def _history_document(result: RunResult) -> list[dict[str, Any]]:
 def run_text(result: RunResult) -> RenderableType:
     """Returns the run for people: what it came to, then how it went over its length."""
     scenario = result.scenario
-    lines = [Text(f"{scenario.name}: {_ending(result)}", style="bold")]
+    lines = [Text(f"{scenario.name}: {run_ending(result)}", style="bold")]
     if len(result.step_ns):
         tokens = result.tokens_per_s
         step_ms = float(np.median(result.step_ns)) / NS_PER_MS
@@ -165,7 +165,8 @@ def run_text(result: RunResult) -> RenderableType:
     return Group(*parts)
 
 
-def _ending(result: RunResult) -> str:
+def run_ending(result: RunResult) -> str:
+    """Returns how a run ended, in one phrase."""
     run, asked = len(result.step_ns), result.scenario.run.steps
     if result.status is RunStatus.OUT_OF_MEMORY:
         failed = max(item.failed_bytes for item in result.memory)

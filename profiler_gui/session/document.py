@@ -44,6 +44,11 @@ class Document:
         return tuple(entry.rank for entry in self.job.ranks)
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether any of its traces was simulated: such a run must never be taken for a recorded one."""
+        return any(entry.trace.origin == "simulated" for entry in self.job.ranks)
+
+    @property
     def key(self) -> str:
         """Letters and digits that name this capture at every opening: its paths and what they held.
 

@@ -1,9 +1,9 @@
-"""Opens captures: reading and analyses in the worker, imports in a thread, documents on the window's thread."""
+"""Opens captures and runs scenarios: work in the worker, imports in a thread, documents on the window's thread."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,15 @@ from profiler_gui.session.compile_ahead import compile_in_worker
 from profiler_gui.session.document import Document, Run
 from profiler_gui.session.jobs import LatestJob
 from profiler_gui.session.opening import (
+    OpenRequest,
     ReadFinished,
     mapped_document,
     open_in_worker,
     open_request,
     prepare_imports,
 )
+from profiler_gui.session.simulating import simulate_in_worker, simulation_request
+from profiler_gui.session.worker import Call
 
 if TYPE_CHECKING:  # the analyses are imported after the first paint
     from engine.analyses.summary import JobSummary
@@ -66,16 +69,31 @@ class Opener(QObject):
 
     def open(self, paths: tuple[Path, ...], run: Run) -> None:
         """Opens a capture; what was being opened is given up."""
-        self._run = run
         request = open_request(paths, self._cache_directory)
+        self._start(run, request, open_in_worker, request)
+
+    def simulate(self, document: Mapping[str, Any], folder: Path, directory: Path, run: Run) -> None:
+        """Runs a scenario and opens what it writes; what was being opened or run is given up.
+
+        Args:
+            document: The scenario as a parsed TOML file.
+            folder: Paths inside the scenario are relative to it.
+            directory: Where its captures go.
+            run: What it is opened as.
+        """
+        request = simulation_request(document, folder, directory, self._cache_directory)
+        self._start(run, request.opening, simulate_in_worker, request)
+
+    def _start(self, run: Run, opening: OpenRequest, call: Call, request: object) -> None:
+        self._run = run
 
         def adopt(value: Any) -> Any:
             if not isinstance(value, ReadFinished):
                 return value
             self._wait_for_imports()
-            return mapped_document(request)
+            return mapped_document(opening)
 
-        self._job.start(open_in_worker, request, adopt=adopt)
+        self._job.start(call, request, adopt=adopt)
 
     def is_opening(self, run: Run) -> bool:
         """Whether a capture is being opened, or analysed, as this run."""

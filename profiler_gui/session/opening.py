@@ -65,22 +65,29 @@ class ReadFinished:
     """Says that the columns are in the cache."""
 
 
-def open_in_worker(context: JobContext, request: OpenRequest) -> JobSummary:
-    """Reads the job into the cache, says so, and returns the analyses. Raises as ``open_job`` does."""
+def open_in_worker(context: JobContext, request: OpenRequest, start_ratio: float = 0.0) -> JobSummary:
+    """Reads the job into the cache, says so, and returns the analyses. Raises as ``open_job`` does.
+
+    Args:
+        context: Of the worker.
+        request: What to open.
+        start_ratio: Part of the progress bar that is done already.
+    """
     from engine.analyses.summary import summarize
     from engine.core.progress import part_of
     from engine.formats import TraceCache, open_job
     from engine.formats.readers import built_in_readers
 
+    progress = part_of(context.progress, start_ratio, 1.0)
     job = open_job(
         request.paths,
         built_in_readers(),
         cache=TraceCache(request.cache_directory),
-        progress=part_of(context.progress, 0.0, READING_SHARE),
+        progress=part_of(progress, 0.0, READING_SHARE),
         cancel=context.cancel,
     )
     context.deliver(ReadFinished())
-    return summarize(job, part_of(context.progress, READING_SHARE, 1.0), context.cancel)
+    return summarize(job, part_of(progress, READING_SHARE, 1.0), context.cancel)
 
 
 def prepare_imports() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
@@ -50,6 +50,17 @@ class Session(SessionState):
     def open(self, paths: tuple[Path, ...], run: Run = Run.A) -> None:
         """Opens a capture in the background; what was being opened is given up, what is open stays until it is read."""
         self._opener.open(paths, run)
+
+    def simulate(self, scenario: Mapping[str, Any], folder: Path, directory: Path, run: Run = Run.A) -> None:
+        """Runs a scenario in the background and opens its captures; otherwise as ``open``.
+
+        Args:
+            scenario: As a parsed TOML file.
+            folder: Paths inside it are relative to this folder.
+            directory: Where its captures go.
+            run: What it is opened as.
+        """
+        self._opener.simulate(scenario, folder, directory, run)
 
     def show(self, document: Document, run: Run = Run.A) -> None:
         """Shows a document that is already made."""

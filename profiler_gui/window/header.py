@@ -8,6 +8,7 @@ from profiler_gui.session.session import Session
 from profiler_gui.toolkit.translations import tr
 
 MAX_BOX_PX = 300
+BADGE_STYLE = "border: 1px solid palette(link); border-radius: 3px; padding: 1px 6px; color: palette(link);"
 
 
 class Header(QWidget):
@@ -22,6 +23,11 @@ class Header(QWidget):
         self.run_b = self._add_box(tr("Run &B"), 140)
         self.rank = self._add_box(tr("&Rank"), 120)
         self.step = self._add_box(tr("&Step"), 140)
+        self.simulated = QLabel()
+        self.simulated.setStyleSheet(BADGE_STYLE)
+        self.simulated.setAccessibleName(tr("Origin"))
+        self.simulated.setToolTip(tr("The simulated runtime made this run; nothing in it was measured."))
+        layout.addWidget(self.simulated)
         layout.addStretch(1)
         self.run_a.activated.connect(lambda index: session.exchange_runs() if index == 1 else None)
         self.rank.activated.connect(lambda _: session.set_rank(self.rank.currentData()))
@@ -68,6 +74,10 @@ class Header(QWidget):
     def _fill_runs(self, document: Document | None, candidate: Document | None) -> None:
         self.run_a.clear()
         self.run_b.clear()
+        simulated = [name for name, item in (("A", document), ("B", candidate)) if item and item.is_simulated]
+        whose = tr("Run {names}", names=" + ".join(simulated)) if candidate else ""
+        self.simulated.setText(" · ".join(filter(None, (tr("SIMULATED"), whose))))
+        self.simulated.setVisible(bool(simulated))
         for item in (document, candidate):
             if item:
                 self.run_a.addItem(item.label)

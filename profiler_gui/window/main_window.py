@@ -264,8 +264,10 @@ class MainWindow(QMainWindow):
             self.actions_of_commands.update_states()
             return
         names = f"{document.label} ↔ {candidate.label}" if candidate else document.label
-        title = tr("{capture} (simulated) – CannScope") if document.is_simulated else tr("{capture} – CannScope")
-        self.setWindowTitle(title.format(capture=names))
+        if document.is_simulated:
+            self.setWindowTitle(tr("{capture} (simulated) – CannScope", capture=names))
+        else:
+            self.setWindowTitle(tr("{capture} – CannScope", capture=names))
         self.context.settings.add_recent(document.paths)
         self.docks.allow_making()
         if self.pages:

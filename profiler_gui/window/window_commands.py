@@ -35,6 +35,7 @@ def _two_runs(session: Session) -> bool:
 def _file_commands(window: MainWindow) -> tuple[Command, ...]:
     session = window.context.session
     return (
+        Command("file.new_simulation", "&New Simulation…", window.show_new_simulation, ("Ctrl+N",), menu=FILE),
         Command("file.open_folder", "Open F&older…", window.ask_for_folder, ("Ctrl+O",), menu=FILE),
         Command("file.open_file", "Open &File…", window.ask_for_file, ("Ctrl+Shift+O",), menu=FILE),
         Command(

@@ -15,6 +15,7 @@ def isolated_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps settings and caches of a test inside its own directory."""
     monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CANNSCOPE_SETTINGS", str(tmp_path / "settings.ini"))
+    monkeypatch.setenv("CANNSCOPE_SIMULATIONS", str(tmp_path / "simulations"))
 
 
 @pytest.fixture(autouse=True)

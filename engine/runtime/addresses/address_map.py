@@ -119,6 +119,12 @@ class AddressMap:
     max_split_bytes: int = 0
     labels: tuple[str, ...] = ()
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether tags tell blocks apart: logs of captures know of no lifetime classes."""
+        known = self.blocks.tag[self.blocks.tag >= 0]
+        return bool(len(known)) and bool((known != known[0]).any())
+
 
 Rectangles = BlockRectangles | SegmentRectangles | Misses
 

@@ -1,0 +1,190 @@
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QLabel
+
+from engine.workloads.scenario import OutOfMemoryPolicy
+from engine.workloads.scenario_file import read_scenario
+from profiler_gui.session.document import Run
+from profiler_gui.session.simulating import directory_of_run
+from profiler_gui.window.simulation.dialog import NewSimulation
+from profiler_gui.window.simulation.fields import LENGTHS, blamed_path, value_at, with_value
+from tests.support.panes import pane_world
+from tests.support.windows import drawn_document
+
+SCENARIO = """
+name = "small job"
+[model]
+preset = "gpt-oss-20b"
+layers = 4
+[device]
+preset = "910b2"
+count = 2
+[batch]
+micro = 2
+global = 8
+sequence_length = { distribution = "lognormal", mean = 2048.0, sigma = 0.4, min = 64, max = 4096 }
+[memory]
+limit_bytes = 60_000_000_001
+on_out_of_memory = "split"
+[memory.long_lived]
+per_step = 2.4
+[optimizations]
+"fusion.attention" = {}
+"""
+
+
+@pytest.fixture
+def world(qapp, tmp_path):
+    made = pane_world(qapp, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def runs(world, monkeypatch):
+    asked = []
+    monkeypatch.setattr(world.session, "simulate", lambda *request: asked.append(request))
+    return asked
+
+
+@pytest.fixture
+def dialog(world, qtbot, runs):
+    dialog = NewSimulation(world.context)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    return dialog
+
+
+@pytest.fixture
+def scenario_file(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+def choose(dialog, path, value):
+    control = dialog.form.controls[path]
+    control.set_value(value)
+    control.changed.emit()
+    dialog.check()
+
+
+def test_what_stands_there_at_first_can_run(dialog):
+    assert dialog.check()
+    assert dialog.run_button.isEnabled()
+    assert not dialog.run_b_button.isEnabled()
+
+
+def test_a_scenario_keeps_what_the_form_has_no_control_for(dialog, scenario_file, tmp_path):
+    dialog.open_scenario(scenario_file)
+    saved = tmp_path / "saved.toml"
+    dialog.save_scenario(saved)
+    assert read_scenario(saved) == read_scenario(scenario_file)
+    assert dialog.form.document["memory"]["limit_bytes"] == 60_000_000_001
+    assert dialog.form.document["model"]["layers"] == 4
+
+
+def test_a_change_reaches_the_scenario_and_nothing_else_does(dialog, scenario_file):
+    dialog.open_scenario(scenario_file)
+    before = dialog.form.document
+    choose(dialog, ("run", "steps"), 40)
+    choose(dialog, LENGTHS, 1024)
+    after = dialog.form.document
+    assert after["run"] == {"steps": 40}
+    assert after["batch"]["sequence_length"] == 1024
+    assert {key: after[key] for key in ("model", "memory", "optimizations")} == {
+        key: before[key] for key in ("model", "memory", "optimizations")
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("parallel", "tensor"), 3, "parallel.tensor = 3 does not divide"),
+        (("batch", "global"), 7, "batch.global = 7 is not divisible"),
+        (("run", "profile_steps"), [99], "run.profile_steps names step 99"),
+    ],
+)
+def test_an_error_of_the_engine_stands_beside_its_field(dialog, path, value, words):
+    choose(dialog, ("parallel", "data"), 0)
+    if path == ("parallel", "tensor"):
+        choose(dialog, ("device", "count"), 3)
+    choose(dialog, path, value)
+    problem = dialog.form.controls[path].problem
+    assert words in problem.text()
+    assert problem.isVisibleTo(dialog)
+    assert not dialog.run_button.isEnabled()
+    shown = [label for label in dialog.findChildren(QLabel) if label.text() == problem.text()]
+    assert shown == [problem]
+
+
+def test_an_error_about_no_field_stands_below_the_form(dialog, scenario_file):
+    scenario_file.write_text(SCENARIO.replace("layers = 4", "layer = 4"), encoding="utf-8")
+    dialog.open_scenario(scenario_file)
+    assert "layer" in dialog.problem.text()
+    assert dialog.problem.isVisibleTo(dialog)
+
+
+def test_it_runs_as_run_a_and_with_a_capture_open_as_run_b(dialog, world, runs):
+    dialog.run_button.click()
+    document, _, directory, run = runs.pop()
+    assert run is Run.A
+    assert document == dialog.form.document
+    assert directory.name == "gpt-oss-20b-1"
+    dialog._on_busy(False)
+    world.session.show(drawn_document("gpu 7 | AA |"))
+    dialog.directory.setText("/somewhere/else")
+    dialog.run_b_button.click()
+    assert runs[0][2:] == (Path("/somewhere/else/gpt-oss-20b-1"), Run.B)
+
+
+def test_progress_shows_while_it_runs_and_closing_gives_the_run_up(dialog, world, monkeypatch):
+    cancelled = []
+    monkeypatch.setattr(world.session, "cancel", lambda: cancelled.append(True))
+    dialog.run_button.click()
+    world.session.busy_changed.emit(True)
+    world.session.progress_changed.emit(0.25, "step 2 of 8")
+    assert dialog.stage.text() == "step 2 of 8"
+    assert dialog.bar.value() == 250
+    assert dialog.cancel_button.isVisibleTo(dialog)
+    dialog.reject()
+    assert cancelled == [True]
+
+
+def test_it_closes_when_the_run_opens(dialog, world):
+    dialog.run_button.click()
+    world.session.busy_changed.emit(True)
+    world.session.document_changed.emit()
+    assert not dialog.isVisible()
+
+
+def test_the_last_scenario_is_there_again(dialog, world, qtbot):
+    choose(dialog, ("memory", "on_out_of_memory"), str(OutOfMemoryPolicy.SPLIT))
+    dialog.run_button.click()
+    again = NewSimulation(world.context)
+    qtbot.addWidget(again)
+    assert again.form.document["memory"]["on_out_of_memory"] == "split"
+
+
+def test_a_new_run_never_takes_the_directory_of_an_old_one(tmp_path):
+    assert directory_of_run("a job/β", tmp_path).name == "a-job-β-1"
+    (tmp_path / "a-job-β-1").mkdir()
+    assert directory_of_run("a job/β", tmp_path).name == "a-job-β-2"
+    assert directory_of_run("../..", tmp_path).parent == tmp_path
+    assert directory_of_run("../..", tmp_path).name == "run-1"
+
+
+def test_messages_are_laid_at_the_door_of_the_nearest_field():
+    known = [("parallel", "data"), ("batch", "sequence_length"), ("name",)]
+    assert blamed_path("parallel: data 4 × tensor 2 …", known) == ("parallel", "data")
+    assert blamed_path("batch.sequence_length.mean is 0", known) == ("batch", "sequence_length")
+    assert blamed_path("model.heads = 3", known) is None
+    assert blamed_path("", known) is None
+
+
+def test_values_are_put_into_tables_and_taken_out_of_them():
+    assert with_value({}, ("a", "b"), 1) == {"a": {"b": 1}}
+    assert with_value({"a": {"b": 1}}, ("a", "b"), None) == {}
+    assert value_at({"a": {"b": 1}}, ("a", "b")) == 1
+    assert value_at({"a": 3}, ("a", "b")) is None
