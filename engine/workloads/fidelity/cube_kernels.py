@@ -4,9 +4,8 @@ from itertools import pairwise
 
 from engine.devices.catalogue import topology_of
 from engine.devices.spec import DType
-from engine.devices.topology import Reach
 from engine.runtime.cost.catalogue import flash_attention, vector_operator
-from engine.runtime.cost.operators import Law, matmul, operator_table
+from engine.runtime.cost.operators import Law, OperatorTable, matmul, operator_table
 from engine.workloads.fidelity.operator_cases import Case, Kernels, elements_of, layout_change
 
 
@@ -110,18 +109,49 @@ def sparse_attention(case: Case) -> Kernels:
     return kernels
 
 
+def plain_matmul(case: Case) -> Kernels:
+    """Returns [m, k] x [k, n], the second operand transposed where only that fits or the row says so."""
+    *outer, m, k = case.shapes[0]
+    second = case.shapes[1]
+    transposed = bool(case.attributes.get("is_trans_b")) or second[-2] != k
+    n = second[-2] if transposed else second[-1]
+    return [matmul(m, n, k, case.dtype, batch=elements_of(outer), out_bytes_per_element=case.size(0))]
+
+
 def matmul_reduce_scatter(case: Case) -> Kernels:
-    """Returns a product that sends its result while it computes, on the links of eight neighbours."""
+    """Returns a product that scatters its sums while it computes, on the links of its neighbours."""
+    m, n, _ = _product(case)
+    return [_fused_collective(case, m, n, moved_bytes=2 * m * n)]
+
+
+def matmul_all_reduce(case: Case) -> Kernels:
+    """Returns a product whose result is summed over its neighbours: scattered, then gathered."""
+    m, n, _ = _product(case)
+    return [_fused_collective(case, m, n, moved_bytes=2 * 2 * m * n)]
+
+
+def all_gather_matmul(case: Case) -> Kernels:
+    """Returns a product over rows that are gathered from its neighbours while it computes."""
+    m, n, k = _product(case)
+    rows = m * int(case.attributes["world_size"])
+    return [_fused_collective(case, rows, n, moved_bytes=rows * k * case.size(0))]
+
+
+def _product(case: Case) -> tuple[int, int, int]:
+    """Returns rows, columns and summed dimension of the first two inputs."""
     m, k = case.shapes[0]
-    n = case.shapes[1][0] if case.attributes["is_trans_b"] else case.shapes[1][1]
+    return m, case.shapes[1][0] if case.attributes["is_trans_b"] else case.shapes[1][1], k
+
+
+def _fused_collective(case: Case, m: int, n: int, *, moved_bytes: float) -> OperatorTable:
+    """Prices the transfer on the links that ``world_size`` neighbours have; a rank keeps its own share."""
     ranks = int(case.attributes["world_size"])
-    link = topology_of(case.device).link(Reach.NODE)
-    sent_bytes = 2 * m * n * (ranks - 1) / ranks
-    rate = link.group_bytes_per_s(ranks) * link.efficiency_ratio.value if link else float("nan")
-    int8 = case.dtype is DType.INT8
-    family = "quant_matmul_reduce_scatter" if int8 else "matmul_reduce_scatter"
-    transfer_ns = round(sent_bytes / rate * 1e9)
-    return [matmul(m, n, k, case.dtype, out_bytes_per_element=2, family=family, transfer_ns=transfer_ns)]
+    link = topology_of(case.device).link_for(range(ranks))
+    rate = link.group_bytes_per_s(ranks) * link.efficiency_ratio.value
+    transfer_ns = round(moved_bytes * (ranks - 1) / ranks / rate * 1e9)
+    family = "quant_matmul_reduce_scatter" if case.dtype is DType.INT8 else "matmul_reduce_scatter"
+    k = case.shapes[0][1]
+    return matmul(m, n, k, case.dtype, out_bytes_per_element=2, family=family, transfer_ns=transfer_ns)
 
 
 def conv(case: Case) -> Kernels:

@@ -28,7 +28,12 @@ KERNELS: Mapping[str, Callable[[Case], Kernels]] = {
     "dynamic_quant": vector.dynamic_quant,
     "flash_attention": cube.attention,
     "foreach_addcdiv_scalar": vector.addcdiv,
+    "all_gather_matmul": cube.all_gather_matmul,
     "gelu": vector.unary("gelu"),
+    "gqa": cube.attention,
+    "matmul_all_reduce": cube.matmul_all_reduce,
+    **dict.fromkeys(("gemm", "matmul", "mat_mul"), cube.plain_matmul),
+    **dict.fromkeys(("exp", "sigmoid", "silu", "relu", "tanh", "abs", "sqrt"), vector.unary("elementwise")),
     "group_norm": vector.group_norm,
     "grouped_matmul": cube.grouped_matmul,
     "grouped_matmul_swiglu_quant": cube.grouped_matmul_swiglu_quant,
@@ -50,11 +55,22 @@ KERNELS: Mapping[str, Callable[[Case], Kernels]] = {
 }
 
 
-def case_kernels(operator: str, case: Case) -> tuple[OperatorTable, ...]:
-    """Returns the kernels of a row; an operator nobody described is priced by its bytes, as one vector kernel."""
+def case_kernels(operator: str, case: Case) -> tuple[tuple[OperatorTable, ...], bool]:
+    """Returns the kernels of a row, and whether it is only priced by its bytes, as one vector kernel.
+
+    That is the case for an operator nobody described, and for arguments that its description does not fit.
+    Raises TypeError or ValueError where the shapes are no shapes.
+    """
     describe = KERNELS.get(operator)
     if describe is not None:
-        return tuple(describe(case))
+        try:
+            return tuple(describe(case)), False
+        except (KeyError, IndexError, ValueError, TypeError, ZeroDivisionError):
+            return (_by_bytes(case),), True
+    return (_by_bytes(case),), True
+
+
+def _by_bytes(case: Case) -> OperatorTable:
     moved = input_bytes(case)
-    elements = np.int64(max(moved // case.size(0), 1))
-    return (vector_operator("default", 1, elements, case.dtype, moved / elements, case.size(0)),)
+    elements = max(moved // case.size(0), 1)
+    return vector_operator("default", 1, np.int64(elements), case.dtype, moved / elements, case.size(0))

@@ -141,7 +141,16 @@ def _result(
         baselines=baselines,
         parts={str(name): _part(rows, rows.names == name) for name in np.unique(rows.names)},
         target=target,
-        notes=notes,
+        notes=(*notes, *_left_out(tables)),
+    )
+
+
+def _left_out(tables: Sequence[OperatorRows]) -> tuple[str, ...]:
+    by_bytes = sum(table.by_bytes_count for table in tables)
+    unreadable = sum(table.unreadable_count for table in tables)
+    return (
+        *([f"{by_bytes} rows of operators nobody described, priced by their bytes"] if by_bytes else []),
+        *([f"{unreadable} rows could not be read and are left out"] if unreadable else []),
     )
 
 

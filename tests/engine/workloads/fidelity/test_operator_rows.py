@@ -69,18 +69,44 @@ def test_an_operator_nobody_described_is_priced_by_its_bytes(table):
     assert rows.measured.kernels.read_bytes.tolist() == [10 * 100 * 4 + 10 * 8]
 
 
-def test_a_broken_row_names_its_operator_and_place(table):
-    with pytest.raises(TraceReadError, match=r"row 1.*grouped_matmul case 1"):
-        read_operator_rows(table(row("gelu", [[8]], ["float16"]), row("grouped_matmul", [[8, 8]], ["float16"])))
+def test_one_bad_row_is_counted_and_the_others_are_used(table):
+    good, bad = row("gelu", [[8]], ["float16"]), row("gelu", [["x"]], ["float16"])
+    odd = row("grouped_matmul", [[8, 8]], ["float16"])
+    single_quotes = row("gelu", [[8]], []) | {"dtype": "['float32']"}
+    (rows,) = read_operator_rows(table(good, bad, odd, single_quotes, row("gelu", [[8]], ["float16"], time_us="x")))
+    assert rows.names == ("gelu", "grouped_matmul", "gelu")
+    assert (rows.by_bytes_count, rows.unreadable_count) == (1, 2)
+    assert rows.measured.kernels.read_bytes.tolist() == [16, 128, 32]
+
+
+def test_a_file_that_is_no_table_is_one_clear_error(table):
     with pytest.raises(TraceReadError, match="not the operator table"):
         read_operator_rows(table().parent / "absent.csv")
+
+
+def test_plain_products_are_read_whichever_way_the_second_operand_lies():
+    for second in ([64, 96], [96, 64]):
+        case = Case([[32, 64], second], [DType.FP16] * 2, {}, load_device("910b2"), {})
+        ((product,), by_bytes) = case_kernels("gemm", case)
+        assert (product.m[0], product.n[0], product.k[0], by_bytes) == (32, 96, 64, False)
+
+
+def test_fused_collectives_move_what_their_name_says():
+    shapes, attributes = [[1024, 256], [256, 512]], {"is_trans_b": False, "world_size": 8}
+    case = Case(shapes, [DType.FP16] * 2, attributes, load_device("910b2"), {})
+    ((scattered,), _), ((summed,), _), ((gathered,), _) = (
+        case_kernels(name, case) for name in ("matmul_reduce_scatter", "matmul_all_reduce", "all_gather_matmul")
+    )
+    assert summed.transfer_ns[0] == pytest.approx(2 * scattered.transfer_ns[0], abs=1)
+    assert gathered.m[0] == 8 * 1024
+    assert gathered.transfer_ns[0] == pytest.approx(4 * scattered.transfer_ns[0], rel=0.001)
 
 
 def test_experts_are_counted_from_the_ends_of_their_groups():
     case = Case(
         [[100, 64], [4, 64, 32]], [DType.FP16, DType.FP16], {"group_list": [40, 40, 90, 100]}, load_device("910b2"), {}
     )
-    (product,) = case_kernels("grouped_matmul", case)
+    ((product,), _) = case_kernels("grouped_matmul", case)
     assert (product.batch[0], product.m[0], product.n[0], product.k[0]) == (3, 34, 32, 64)
 
 
@@ -89,7 +115,7 @@ def test_a_convolution_is_the_product_of_its_windows():
         [[2, 16, 8, 8], [32, 16, 3, 3], [32]], [DType.FP16] * 3,
         {"strides": [2, 2], "pads": [1, 1, 1, 1], "dilations": [1, 1]}, load_device("910b2"), {},
     )  # fmt: skip
-    _, product = case_kernels("conv_2d", case)
+    ((_, product), _) = case_kernels("conv_2d", case)
     assert (product.m[0], product.n[0], product.k[0]) == (2 * 4 * 4, 32, 16 * 9)
 
 
