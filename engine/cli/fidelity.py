@@ -7,6 +7,7 @@ import typer
 
 from engine.cli.console import EXIT_NO, JsonFlag, Output, QuietFlag, VerboseFlag
 from engine.core.progress import part_of
+from engine.replay.fidelity import ALLOCATOR_TABLES, SLOW_ALLOCATOR_TABLES
 from engine.report.fidelity import fidelity_document, fidelity_text
 from engine.workloads.fidelity.registry import FIDELITY_TABLES, NAMED_TABLES
 from engine.workloads.fidelity.tables import FidelityResult, chosen_tables, validation_directory
@@ -29,7 +30,8 @@ def fidelity(
     """
     output = Output(as_json, quiet, verbose)
     directory = validation_directory(data)
-    chosen = chosen_tables((*FIDELITY_TABLES, *NAMED_TABLES), table) if table else FIDELITY_TABLES
+    usual = (*FIDELITY_TABLES, *ALLOCATOR_TABLES)
+    chosen = chosen_tables((*usual, *NAMED_TABLES, *SLOW_ALLOCATOR_TABLES), table) if table else usual
     results: list[FidelityResult] = []
     missing: dict[str, str] = {}
     with output.progress() as progress:
