@@ -18,6 +18,8 @@ _SMALLEST_LOSS_RATIO = 0.03
 """A drift that is certain but smaller than this is not worth a sentence; a choice."""
 _CANDIDATES = 400
 """Steps tried as the onset."""
+_FINEST = 4_000
+"""Longer runs are looked at in as many parts: the onset needs no finer answer."""
 _LAST_PART = 8
 """An eighth of the run stands for its end."""
 
@@ -28,8 +30,8 @@ class Slowdown:
 
     Attributes:
         onset: First step (from 0) of the slower part: the bend of the best flat-then-straight line.
-        before_ns: Median step before the onset, at the run's usual number of tokens.
-        after_ns: Median step of the last eighth, likewise.
+        before_ns: Mean step before the onset, the first one left out, at the run's usual number of tokens.
+        after_ns: Mean step of the last eighth, likewise: slow steps come in bursts, which a median would not see.
         chance: Probability of such a drift without one.
         retries_per_step: Mean of the last eighth.
         driver_calls_per_step: Likewise.
@@ -81,7 +83,8 @@ def run_course(history: StepHistory) -> RunCourse:
     chance = pettitt_chance(times)
     onset = _bend(times)
     part = max(len(times) // _LAST_PART, 1)
-    before, after = float(np.median(times[: max(onset, 1)])), float(np.median(times[-part:]))
+    # The first step warms the allocator up.
+    before, after = float(times[1 : onset + 1].mean()), float(times[-part:].mean())
     if chance > _SIGNIFICANCE or after < before * (1 + _SMALLEST_LOSS_RATIO):
         middle = format_duration_ns(float(np.median(history.step_ns)))
         return RunCourse(None, trend, f"Step time is steady at {middle}: {trend.sentence}.")
@@ -130,6 +133,10 @@ def _without_tokens(history: StepHistory) -> Float64Array:
 def _bend(times: Float64Array) -> int:
     """Returns the step from which on a line that was flat before fits the times best, by least squares."""
     count = len(times)
+    stride = -(-count // _FINEST)
+    if stride > 1:
+        whole = count // stride * stride
+        return _bend(times[:whole].reshape(-1, stride).mean(axis=1)) * stride
     step = np.arange(count, dtype=np.float64)
     candidates: Int64Array = np.unique(np.linspace(1, count - 2, min(_CANDIDATES, count - 2)).astype(np.int64))
     centred = times - times.mean()
@@ -145,7 +152,7 @@ def _bend(times: Float64Array) -> int:
 def _sentence(history: StepHistory, slowdown: Slowdown, trend: MemoryTrend) -> str:
     what = (
         f"From step {slowdown.onset + 1:,} of {len(history):,} on the run slows down: "
-        f"{format_duration_ns(slowdown.before_ns)} → {format_duration_ns(slowdown.after_ns)} per step "
+        f"{format_duration_ns(slowdown.before_ns)} → {format_duration_ns(slowdown.after_ns)} per step on average "
         f"(+{format_ratio(slowdown.loss_ratio)})"
     )
     allocator = slowdown.retries_per_step + slowdown.caught_per_step > 0 or slowdown.stall_share_ratio > 0.1
