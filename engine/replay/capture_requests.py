@@ -95,13 +95,10 @@ def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> Captu
     blocks = _joined(_parts(max(rest, 0), seed_parts), unlisted, listed)
     requested = np.maximum(blocks.size_bytes - pad_bytes, 1)
     requests = _in_time_order(blocks, requested)
-    seeded = np.flatnonzero(blocks.allocated_ns == ABSENT)
-    persistent = np.full(len(seeded), BufferTag.PERSISTENT, dtype=np.int64)
-    kinds = np.full(len(seeded), RequestKind.ALLOCATE, dtype=np.int64)
     return CaptureRequests(
-        seed=RequestLog(kinds, seeded, requested[seeded], blocks.stream[seeded], persistent),
+        seed=_seed(blocks, requested),
         requests=requests,
-        seed_bytes=int(blocks.size_bytes[seeded].sum()),
+        seed_bytes=int(blocks.size_bytes[blocks.allocated_ns == ABSENT].sum()),
         peak_row=_peak_row(requests, blocks.size_bytes),
         recorded_peak_allocated_bytes=_peak(curve.allocated_bytes) if curve is not None else None,
         recorded_peak_reserved_bytes=_peak(curve.reserved_bytes) if curve is not None else None,
@@ -109,6 +106,14 @@ def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> Captu
         allocation_of_block=np.concatenate((np.full(len(blocks.size_bytes) - len(rows), ABSENT), rows)),
         diagnostics=log.diagnostics(),
     )
+
+
+def _seed(blocks: _Blocks, requested: Int64Array) -> RequestLog:
+    """Returns allocations of the blocks alive before the first row."""
+    seeded = np.flatnonzero(blocks.allocated_ns == ABSENT)
+    persistent = np.full(len(seeded), BufferTag.PERSISTENT, dtype=np.int64)
+    kinds = np.full(len(seeded), RequestKind.ALLOCATE, dtype=np.int64)
+    return RequestLog(kinds, seeded, requested[seeded], blocks.stream[seeded], persistent)
 
 
 def _listed(trace: Trace, rows: Int64Array) -> tuple[_Blocks, int]:

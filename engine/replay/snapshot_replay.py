@@ -102,17 +102,7 @@ def replay_snapshot(snapshot: AllocatorSnapshot, policy: AllocatorPolicy | None 
     start = start_state(snapshot, device)
     streams = _dense_streams(snapshot, device, log)
     recorded = recorded_requests(log, start, streams)
-    allocator: Allocator
-    if _reserves_alike(chosen, recorded_policy):
-        allocator = CachingAllocator(
-            chosen.settings,
-            stream_count=len(streams),
-            recorded=[(int(call[1]), int(call[2])) for call in recorded.gives],
-        )
-        _load(allocator, tiled_segments(start, rules_of(chosen.settings), recorded.block_ids), streams)
-    else:
-        allocator = new_allocator(chosen, len(streams))
-        allocator.run(seeding_requests(start, recorded.block_ids))
+    allocator = _started(chosen, recorded_policy, start, recorded, streams)
     began_with = allocator.state
     run = allocator.run(recorded.requests)
     statistics = snapshot_statistics(snapshot, device, start)
@@ -141,6 +131,27 @@ def replay_snapshot(snapshot: AllocatorSnapshot, policy: AllocatorPolicy | None 
         statistics=statistics,
         diagnostics=_diagnostics(snapshot, recorded, start),
     )
+
+
+def _started(
+    policy: AllocatorPolicy,
+    recorded_policy: AllocatorPolicy,
+    start: StartState,
+    recorded: RecordedRequests,
+    streams: Mapping[int, int],
+) -> Allocator:
+    """Returns an allocator in the state the log began with, as far as the policy can take it over."""
+    if not _reserves_alike(policy, recorded_policy):
+        fresh = new_allocator(policy, len(streams))
+        fresh.run(seeding_requests(start, recorded.block_ids))
+        return fresh
+    allocator = CachingAllocator(
+        policy.settings,
+        stream_count=len(streams),
+        recorded=[(int(call[1]), int(call[2])) for call in recorded.gives],
+    )
+    _load(allocator, tiled_segments(start, rules_of(policy.settings), recorded.block_ids), streams)
+    return allocator
 
 
 def _reserves_alike(policy: AllocatorPolicy, recorded: AllocatorPolicy) -> bool:

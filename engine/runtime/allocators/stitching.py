@@ -8,7 +8,7 @@ stay cached after they are freed, so a program that repeats its sizes stops stit
 Plain Python over ranges, a few µs per request: for recorded logs, not for millions of requests.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from engine.core.units import MIB
 from engine.runtime.allocators.caching import CachingAllocator
 from engine.runtime.allocators.caching_rules import SMALL_LIMIT_BYTES, CachingSettings, rounded_size, rules_of
+from engine.runtime.allocators.free_pages import FreePages, PageRange
 from engine.runtime.allocators.interface import (
     NO_ADDRESS,
     AllocatorRun,
@@ -29,8 +30,6 @@ from engine.runtime.allocators.interface import (
 PAGE_BYTES = 2 * MIB
 _PAGES_BASE = 1 << 46
 _STITCHED_BASE = 1 << 50
-_Range = tuple[int, int]
-"""(first byte, size) of physical pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,49 +56,8 @@ class _Block:
     address: int
     size_bytes: int
     requested_bytes: int
-    pages: tuple[_Range, ...]
+    pages: tuple[PageRange, ...]
     dropped: bool = False
-
-
-class _FreePages:
-    """Free ranges of physical pages, by address and by size. Segments never touch, so they never merge."""
-
-    def __init__(self) -> None:
-        self.by_size: list[_Range] = []
-        self._starts: list[int] = []
-        self._size: dict[int, int] = {}
-
-    def add(self, start: int, size: int) -> None:
-        """Frees a range and merges it with its neighbours."""
-        index = bisect_left(self._starts, start)
-        if index < len(self._starts) and self._starts[index] == start + size:
-            size += self._remove(self._starts[index])
-        if index > 0 and self._starts[index - 1] + self._size[self._starts[index - 1]] == start:
-            start = self._starts[index - 1]
-            size += self._remove(start)
-        insort(self._starts, start)
-        self._size[start] = size
-        insort(self.by_size, (size, start))
-
-    def _remove(self, start: int) -> int:
-        size = self._size.pop(start)
-        del self._starts[bisect_left(self._starts, start)]
-        del self.by_size[bisect_left(self.by_size, (size, start))]
-        return size
-
-    def holds(self, start: int, size: int) -> bool:
-        """Tells whether a range is wholly free."""
-        index = bisect_left(self._starts, start + 1) - 1
-        return index >= 0 and self._starts[index] + self._size[self._starts[index]] >= start + size
-
-    def take(self, start: int, size: int) -> None:
-        """Takes a range that is wholly free."""
-        around = self._starts[bisect_left(self._starts, start + 1) - 1]
-        whole = self._remove(around)
-        if start > around:
-            self.add(around, start - around)
-        if around + whole > start + size:
-            self.add(start + size, around + whole - start - size)
 
 
 class StitchingAllocator:
@@ -110,9 +68,9 @@ class StitchingAllocator:
         self._small = CachingAllocator(settings.small, stream_count=stream_count)
         self._rules = rules_of(settings.small)
         self._limit = settings.small.limit_bytes
-        self._free = _FreePages()
+        self._free = FreePages()
         self._segments: dict[int, int] = {}
-        self._stitched: dict[tuple[_Range, ...], int] = {}
+        self._stitched: dict[tuple[PageRange, ...], int] = {}
         self._live: dict[int, _Block] = {}
         self._next_page, self._next_stitched = _PAGES_BASE, _STITCHED_BASE
         self._calls: list[tuple[int, int, int, int, int]] = []
@@ -239,14 +197,14 @@ class StitchingAllocator:
             self._free.take(start, length)
         return _Block(address, sum(length for _, length in pages), requested, pages)
 
-    def _fitting(self, size: int) -> tuple[int, tuple[_Range, ...]] | None:
+    def _fitting(self, size: int) -> tuple[int, tuple[PageRange, ...]] | None:
         """Returns the tightest free range or free stitched range, cut to size where it is a range of pages."""
         index = bisect_left(self._free.by_size, (size, 0))
         tightest = self._free.by_size[index] if index < len(self._free.by_size) else None
         if tightest is not None and tightest[0] == size:
             return tightest[1], ((tightest[1], size),)
         limit = min(size * self.settings.reuse_limit, tightest[0] if tightest is not None else size << 20)
-        best: tuple[int, tuple[_Range, ...]] | None = None
+        best: tuple[int, tuple[PageRange, ...]] | None = None
         for pages, address in self._stitched.items():
             total = sum(length for _, length in pages)
             if size <= total <= limit and all(self._free.holds(*part) for part in pages):
@@ -256,9 +214,9 @@ class StitchingAllocator:
             return best
         return (tightest[1], ((tightest[1], size),)) if tightest is not None else None
 
-    def _stitch(self, size: int) -> tuple[int, tuple[_Range, ...]] | None:
+    def _stitch(self, size: int) -> tuple[int, tuple[PageRange, ...]] | None:
         """Returns a range over the largest free ranges and, for what they lack, new pages; None beyond the limit."""
-        pages: list[_Range] = []
+        pages: list[PageRange] = []
         missing = size
         for length, start in reversed(self._free.by_size):
             if missing == 0:
@@ -289,7 +247,7 @@ class StitchingAllocator:
                 del self._stitched[pages]
                 total -= sum(length for _, length in pages)
 
-    def _segment(self, size: int) -> tuple[int, tuple[_Range, ...]] | None:
+    def _segment(self, size: int) -> tuple[int, tuple[PageRange, ...]] | None:
         """Returns new pages from the driver, entered as free, or None where the limit forbids them."""
         reserved = sum(self._segments.values()) + self._small.state.reserved_bytes
         if self._limit is not None and reserved + size > self._limit:
