@@ -12,7 +12,7 @@ A block that overlaps nothing unplaced is placed at once. The method is that of 
 written from its published description.
 """
 # mypy: disable-error-code="no-untyped-def, assignment"
-# ruff: noqa: ANN001, ANN201, ANN202
+# ruff: noqa: ANN001, ANN202
 
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ import numba
 import numpy as np
 
 from engine.core.arrays import Int64Array
+from engine.runtime.allocators.compiled import compiled
 
 FOUND, IMPOSSIBLE, GAVE_UP = 0, 1, 2
 
@@ -44,6 +45,32 @@ class PlanProblem(NamedTuple):
     start: Int64Array
     members: Int64Array
     section: Int64Array
+
+
+class SearchState(NamedTuple):
+    """A plan in the making. int64 arrays.
+
+    Attributes:
+        offset: Of placed blocks, −1 of the others.
+        lowest: The lowest place left for each block.
+        unplaced_bytes: Of each section, what is not placed yet.
+        open_neighbours: Of each block, how many overlapping blocks are not placed.
+        stamp: Of each section, the last placement at which it was looked at.
+        log_block: Blocks whose lowest place was raised, in order.
+        log_lowest: What it was before.
+        log_size: Length of that log at every depth.
+        failures: Of each section, how often it cut a branch.
+    """
+
+    offset: Int64Array
+    lowest: Int64Array
+    unplaced_bytes: Int64Array
+    open_neighbours: Int64Array
+    stamp: Int64Array
+    log_block: Int64Array
+    log_lowest: Int64Array
+    log_size: Int64Array
+    failures: Int64Array
 
 
 def plan_problem(size: Int64Array, lower: Int64Array, upper: Int64Array) -> PlanProblem:
@@ -90,94 +117,83 @@ def _neighbours(first, last, start):
     return found
 
 
-@numba.njit(cache=True)
-def search(problem, rank, height, node_limit, failures):
+def search(
+    problem: PlanProblem, rank: Int64Array, height: int, node_limit: int, failures: Int64Array
+) -> tuple[int, Int64Array]:
     """Looks for offsets of at most ``height``; returns (FOUND, IMPOSSIBLE or GAVE_UP, offsets).
 
     Args:
-        problem: ``PlanProblem``.
+        problem: The blocks.
         rank: int64, shape (n,): which of two candidates of one offset is tried first, the lower the earlier.
         height: Bytes.
         node_limit: Placements to try at most.
         failures: int64, shape (sections,): is raised where a branch was cut.
     """
-    count = len(problem.size)
-    sections = len(problem.section) - 1
-    offset = np.full(count, -1, np.int64)
-    lowest = np.zeros(count, np.int64)
-    unplaced_bytes = np.zeros(sections, np.int64)
-    for block in range(count):
-        for place in range(problem.first[block], problem.last[block]):
-            unplaced_bytes[place] += problem.size[block]
-    open_neighbours = problem.start[1:] - problem.start[:-1]
-    stamp = np.full(sections, -1, np.int64)
-    log_block = np.empty(len(problem.neighbours) + 1, np.int64)
-    log_lowest = np.empty(len(problem.neighbours) + 1, np.int64)
-    log_size = np.zeros(count + 2, np.int64)
-    placed = np.empty(count + 1, np.int64)
-    floors = np.zeros(count + 2, np.int64)
-    ranks = np.full(count + 2, -1, np.int64)
-    candidates = np.empty((count + 1, count), np.int32)
-    candidate_count = np.zeros(count + 2, np.int64)
-    tried = np.zeros(count + 2, np.int64)
-    depth, nodes = 0, 0
-    candidate_count[0] = _candidates(problem, rank, offset, lowest, open_neighbours, 0, -1, height, candidates[0])
-    while True:
-        if depth == count:
-            return FOUND, offset
+    count, sections = len(problem.size), len(problem.section) - 1
+    change = np.zeros(sections + 1, dtype=np.int64)
+    np.add.at(change, problem.first, problem.size)
+    np.subtract.at(change, problem.last, problem.size)
+    state = SearchState(
+        offset=np.full(count, -1, dtype=np.int64),
+        lowest=np.zeros(count, dtype=np.int64),
+        unplaced_bytes=np.cumsum(change)[:-1],
+        open_neighbours=np.diff(problem.start),
+        stamp=np.full(sections, -1, dtype=np.int64),
+        log_block=np.empty(len(problem.neighbours) + 1, dtype=np.int64),
+        log_lowest=np.empty(len(problem.neighbours) + 1, dtype=np.int64),
+        log_size=np.zeros(count + 2, dtype=np.int64),
+        failures=failures,
+    )
+    candidates = np.empty((count + 1, count), dtype=np.int32)
+    depths = np.zeros((5, count + 2), dtype=np.int64)
+    return int(_descend(problem, state, rank, height, node_limit, candidates, depths)), state.offset
+
+
+@compiled
+def _descend(problem, state, rank, height, node_limit, candidates, depths):
+    """Searches depth first; ``depths`` is room for what is known of every depth, ``candidates`` for its choices."""
+    placed, floors, ranks, candidate_count, tried = depths[0], depths[1], depths[2], depths[3], depths[4]
+    ranks[0] = -1
+    depth, nodes, count = 0, 0, len(problem.size)
+    candidate_count[0] = _candidates(problem, state, rank, 0, -1, height, candidates[0])
+    while depth < count:
         if tried[depth] == candidate_count[depth]:
             if depth == 0:
-                return IMPOSSIBLE, offset
+                return IMPOSSIBLE
             depth -= 1
-            _take_back(
-                problem, placed[depth], offset, lowest, unplaced_bytes, open_neighbours, log_block, log_lowest,
-                log_size, depth,
-            )  # fmt: skip
+            _take_back(problem, state, placed[depth], depth)
             continue
         block = np.int64(candidates[depth, tried[depth]])
         tried[depth] += 1
         nodes += 1
         if nodes > node_limit:
-            return GAVE_UP, offset
-        alone = open_neighbours[block] == 0
-        _place(problem, block, offset, lowest, unplaced_bytes, open_neighbours, log_block, log_lowest, log_size, depth)
+            return GAVE_UP
+        alone = state.open_neighbours[block] == 0
+        _place(problem, state, block, depth)
         placed[depth] = block
-        floors[depth + 1] = floors[depth] if alone else offset[block]
+        floors[depth + 1] = floors[depth] if alone else state.offset[block]
         ranks[depth + 1] = ranks[depth] if alone else rank[block]
-        depth += 1
-        if not alone and not _can_hold(
-            problem,
-            block,
-            offset,
-            lowest,
-            unplaced_bytes,
-            stamp,
-            nodes,
-            floors[depth],
-            floors[depth - 1],
-            height,
-            failures,
-        ):
-            depth -= 1
-            _take_back(
-                problem, block, offset, lowest, unplaced_bytes, open_neighbours, log_block, log_lowest, log_size, depth
-            )
+        if not alone and not _can_hold(problem, state, block, nodes, floors[depth + 1], floors[depth], height):
+            _take_back(problem, state, block, depth)
             continue
+        depth += 1
         tried[depth] = 0
         if depth < count:
             candidate_count[depth] = _candidates(
-                problem, rank, offset, lowest, open_neighbours, floors[depth], ranks[depth], height, candidates[depth]
+                problem, state, rank, floors[depth], ranks[depth], height, candidates[depth]
             )
+    return FOUND
 
 
-@numba.njit(cache=True)
-def _candidates(problem, rank, offset, lowest, open_neighbours, floor, last_rank, height, found):
+@compiled
+def _candidates(problem, state, rank, floor, last_rank, height, found):
     """Fills ``found`` with the blocks that may come next, in the order to try them; returns how many."""
+    offset, lowest = state.offset, state.lowest
     count = 0
     bound = np.int64(1) << 62
     for block in range(len(offset)):
         if offset[block] < 0:
-            if open_neighbours[block] == 0:
+            if state.open_neighbours[block] == 0:
                 if lowest[block] + problem.size[block] > height:
                     return 0
                 found[0] = block
@@ -197,69 +213,75 @@ def _candidates(problem, rank, offset, lowest, open_neighbours, floor, last_rank
     return count
 
 
-@numba.njit(cache=True)
+@compiled
 def _before(lowest, rank, block, other):
     return lowest[block] < lowest[other] or (lowest[block] == lowest[other] and rank[block] < rank[other])
 
 
-@numba.njit(cache=True)
-def _place(
-    problem, block, offset, lowest, unplaced_bytes, open_neighbours, log_block, log_lowest, log_size, depth
-):  # fmt: skip
+@compiled
+def _place(problem, state, block, depth):
     """Puts a block at its lowest place and raises its neighbours' lowest places, remembering what they were."""
-    offset[block] = lowest[block]
-    top = offset[block] + problem.size[block]
+    state.offset[block] = state.lowest[block]
+    top = state.offset[block] + problem.size[block]
     for place in range(problem.first[block], problem.last[block]):
-        unplaced_bytes[place] -= problem.size[block]
-    end = log_size[depth]
+        state.unplaced_bytes[place] -= problem.size[block]
+    end = state.log_size[depth]
     for index in range(problem.start[block], problem.start[block + 1]):
         other = problem.neighbours[index]
-        open_neighbours[other] -= 1
-        if offset[other] < 0 and lowest[other] < top:
-            log_block[end], log_lowest[end] = other, lowest[other]
+        state.open_neighbours[other] -= 1
+        if state.offset[other] < 0 and state.lowest[other] < top:
+            state.log_block[end], state.log_lowest[end] = other, state.lowest[other]
             end += 1
-            lowest[other] = top
-    log_size[depth + 1] = end
+            state.lowest[other] = top
+    state.log_size[depth + 1] = end
 
 
-@numba.njit(cache=True)
-def _take_back(
-    problem, block, offset, lowest, unplaced_bytes, open_neighbours, log_block, log_lowest, log_size, depth
-):  # fmt: skip
-    for index in range(log_size[depth + 1] - 1, log_size[depth] - 1, -1):
-        lowest[log_block[index]] = log_lowest[index]
+@compiled
+def _take_back(problem, state, block, depth):
+    """Undoes ``_place``."""
+    for index in range(state.log_size[depth + 1] - 1, state.log_size[depth] - 1, -1):
+        state.lowest[state.log_block[index]] = state.log_lowest[index]
     for index in range(problem.start[block], problem.start[block + 1]):
-        open_neighbours[problem.neighbours[index]] += 1
+        state.open_neighbours[problem.neighbours[index]] += 1
     for place in range(problem.first[block], problem.last[block]):
-        unplaced_bytes[place] += problem.size[block]
-    offset[block] = -1
+        state.unplaced_bytes[place] += problem.size[block]
+    state.offset[block] = -1
 
 
-@numba.njit(cache=True)
-def _can_hold(problem, block, offset, lowest, unplaced_bytes, stamp, node, floor, floor_before, height, failures):
+@compiled
+def _can_hold(problem, state, block, node, floor, floor_before, height):
     """Tells whether every section whose state changed still has room for its unplaced blocks; counts failures."""
+    unplaced_bytes = state.unplaced_bytes
     if floor > floor_before:
         for place in range(len(unplaced_bytes)):
             if unplaced_bytes[place] > 0 and floor + unplaced_bytes[place] > height:
-                failures[place] += 1
+                state.failures[place] += 1
                 return False
     for index in range(problem.start[block], problem.start[block + 1]):
         other = problem.neighbours[index]
-        if offset[other] >= 0:
+        if state.offset[other] >= 0:
             continue
-        if lowest[other] + problem.size[other] > height:
-            failures[problem.first[other] : problem.last[other]] += 1
-            return False
+        too_high = state.lowest[other] + problem.size[other] > height
         for place in range(problem.first[other], problem.last[other]):
-            if stamp[place] == node:
-                continue
-            stamp[place] = node
-            lowest_here = np.int64(1) << 62
-            for member in range(problem.section[place], problem.section[place + 1]):
-                inside = problem.members[member]
-                if offset[inside] < 0:
-                    lowest_here = min(lowest_here, lowest[inside])
-            if max(lowest_here, floor) + unplaced_bytes[place] > height:
-                failures[place] += 1
-                return False
+            if too_high:
+                state.failures[place] += 1
+            elif state.stamp[place] != node:
+                state.stamp[place] = node
+                lowest_here = max(_lowest_in(problem, state, place), floor)
+                if lowest_here + unplaced_bytes[place] > height:
+                    state.failures[place] += 1
+                    return False
+        if too_high:
+            return False
     return True
+
+
+@compiled
+def _lowest_in(problem, state, place):
+    """Returns the lowest place left for any unplaced block of a section."""
+    lowest = np.int64(1) << 62
+    for member in range(problem.section[place], problem.section[place + 1]):
+        block = problem.members[member]
+        if state.offset[block] < 0:
+            lowest = min(lowest, state.lowest[block])
+    return lowest
