@@ -37,7 +37,7 @@ def _run_command(arguments: Sequence[str]) -> int:
 
     from engine.cli.app import build_cli, command_names, run
 
-    cli = build_cli()
+    cli = build_cli(open_window)
 
     @cli.command(name=OPEN)
     def open_paths(

@@ -85,9 +85,8 @@ def memory_trend(memory: MemoryOverSteps) -> MemoryTrend:
         verdict, sentence = MemoryVerdict.LEAK, f"live memory grows by {live / MIB:,.0f} MiB over the run: a leak"
     elif holes > enough:
         verdict = MemoryVerdict.FRAGMENTATION
-        sentence = (
-            f"holes grow by {holes / MIB:,.0f} MiB while live memory settles after {live / MIB:,.0f}: fragmentation"
-        )
+        settled = f"stops growing after {live / MIB:,.0f} MiB" if live > enough else "is steady"
+        sentence = f"holes grow by {holes / MIB:,.0f} MiB while live memory {settled}: fragmentation"
     else:
         verdict, sentence = MemoryVerdict.STEADY, "live memory and holes are steady"
     return MemoryTrend(verdict, slope, round(live), round(holes), stranded, sentence)

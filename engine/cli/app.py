@@ -11,6 +11,7 @@ from engine.cli.analyze import analyze
 from engine.cli.compare import compare
 from engine.cli.console import EXIT_CANCELLED, EXIT_UNUSABLE_INPUT
 from engine.cli.convert import convert
+from engine.cli.demo import ShowWindow, demo_command
 from engine.cli.devices import devices
 from engine.cli.fidelity import fidelity
 from engine.cli.info import info
@@ -20,8 +21,12 @@ from engine.cli.simulate import simulate
 from engine.core.errors import EngineError, OperationCancelled
 
 
-def build_cli() -> typer.Typer:
-    """Returns the engine's commands as a typer application others may add to."""
+def build_cli(show_window: ShowWindow | None = None) -> typer.Typer:
+    """Returns the engine's commands as a typer application others may add to.
+
+    Args:
+        show_window: What opens the window, for commands that end in it; None where there is none.
+    """
     cli = typer.Typer(
         name="cannscope",
         help="Profiler and trace analysis for AI jobs on Ascend NPUs.",
@@ -31,7 +36,8 @@ def build_cli() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_keep_commands_named)
-    for command in (info, analyze, compare, convert, devices, models, fidelity, replay, simulate):
+    commands = (info, analyze, compare, convert, devices, models, fidelity, replay, simulate, demo_command(show_window))
+    for command in commands:
         cli.command()(command)
     return cli
 
