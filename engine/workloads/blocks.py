@@ -49,11 +49,13 @@ class CollectiveCall:
         kind: What it does.
         group: In which group.
         payload_bytes: int64, shape (lengths,): bytes of the whole tensor (gathered, reduced or exchanged).
+        beside_product: It stands before or after the product it feeds or ends, so the two can be one operator (MC2).
     """
 
     kind: CollectiveKind
     group: GroupKind
     payload_bytes: Int64Array
+    beside_product: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,9 +151,11 @@ class BlockBuilder:
         payload_bytes: Int64Array | float,
         reads: Sequence[str] = (),
         writes: Mapping[str, Int64Array | float] | None = None,
+        *,
+        beside_product: bool = True,
     ) -> None:
         """Adds a collective; operators after it wait for it unless their ``awaits`` says otherwise."""
-        call = CollectiveCall(kind, group, self.sizes(payload_bytes))
+        call = CollectiveCall(kind, group, self.sizes(payload_bytes), beside_product)
         name = f"hcom_{_HCOM_NAMES[kind]}_"
         self._add(Operator(name, TaskKind.COLLECTIVE, None, call), reads, writes or {})
 

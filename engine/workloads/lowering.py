@@ -211,7 +211,10 @@ def add_linear_backward(
     whole = saved_input
     if communicates and low.splits_sequence:
         whole = f"{name}_gathered"
-        block.collective(CollectiveKind.ALL_GATHER, GroupKind.TENSOR, size, (saved_input,), {whole: size})
+        written: dict[str, Int64Array | float] = {whole: size}
+        block.collective(
+            CollectiveKind.ALL_GATHER, GroupKind.TENSOR, size, (saved_input,), written, beside_product=False
+        )
     beside = NONE_AWAITED if whole != saved_input and low.fusions.tensor_overlap else LAST
     full = f"{input_gradient}_full" if communicates and low.splits_sequence else input_gradient
     add_matmul(block, low, low.tokens, in_width, out_width, (gradient,), {full: size}, awaits=beside)

@@ -84,7 +84,8 @@ def priced(block: Block, machine: Machine, length_count: int) -> Template:
             call = item.collective
             ranks = group_ranks(call.group, Place(0, 0, 0, 0), machine.parallel)
             transfer_ns = collective_durations(call.kind, call.payload_bytes, ranks, machine.network)
-            ratio = machine.tensor_transfer_ratio if call.group is GroupKind.TENSOR else 1.0
+            fused = call.group is GroupKind.TENSOR and call.beside_product
+            ratio = machine.tensor_transfer_ratio if fused else 1.0
             device_ns[index] = np.rint(transfer_ns * ratio).astype(np.int64)
             moved[index] = call.payload_bytes
     is_collective = np.array([item.kind is TaskKind.COLLECTIVE for item in operators], np.bool_)

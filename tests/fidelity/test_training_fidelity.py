@@ -1,0 +1,27 @@
+"""The runtime against published training runs; needs the tables, and minutes."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.core.progress import no_progress
+from engine.workloads.fidelity.training import TRAINING_TABLES
+from tests.support.validation import validation_tables
+
+
+@pytest.fixture(name="tables", scope="module")
+def _tables() -> Path:
+    directory = validation_tables()
+    if directory is None:
+        pytest.skip("no validation tables: set CANNSCOPE_VALIDATION or put them beside the captures")
+    return directory
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TRAINING_TABLES, ids=lambda table: table.id)
+def test_training_tables_hold_their_targets(table, tables: Path) -> None:
+    result = table.evaluate(tables, no_progress)
+    assert result.holds, result.scores
+    assert all(result.scores.mape_ratio < naive.mape_ratio for naive in result.baselines.values())
+    assert result.scores.spearman is not None
+    assert result.scores.spearman >= 0.95
