@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.captures import captures_directory, expected_directory
+from tests.support.msprof_analyze import MsprofAnalyze, installed
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 settings.register_profile("default", deadline=None)
@@ -27,6 +28,11 @@ def expected() -> Path:
     if directory is None:
         pytest.skip("no reference values beside the captures")
     return directory
+
+
+@pytest.fixture(scope="session")
+def msprof_analyze(tmp_path_factory: pytest.TempPathFactory) -> MsprofAnalyze:
+    return installed(tmp_path_factory.mktemp("msprof-analyze"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
