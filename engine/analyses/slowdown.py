@@ -16,10 +16,12 @@ _SIGNIFICANCE = 1e-3
 """Largest probability of a drift by chance; a choice."""
 _SMALLEST_LOSS_RATIO = 0.03
 """A drift that is certain but smaller than this is not worth a sentence; a choice."""
-_CANDIDATES = 400
+_ONSETS = 250
 """Steps tried as the onset."""
-_FINEST = 4_000
+_FINEST = 2_000
 """Longer runs are looked at in as many parts: the onset needs no finer answer."""
+_RISES = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+"""Lengths of the rise that are tried, as shares of the run."""
 _LAST_PART = 8
 """An eighth of the run stands for its end."""
 
@@ -29,7 +31,7 @@ class Slowdown:
     """A run that became slower.
 
     Attributes:
-        onset: First step (from 0) of the slower part: the bend of the best flat-then-straight line.
+        onset: First step (counted from 0, as profilers count) of the slower part: see ``_bend``.
         before_ns: Mean step before the onset, the first one left out, at the run's usual number of tokens.
         after_ns: Mean step of the last eighth, likewise: slow steps come in bursts, which a median would not see.
         chance: Probability of such a drift without one.
@@ -74,7 +76,7 @@ def run_course(history: StepHistory) -> RunCourse:
     """Returns whether the run slows down and why.
 
     Step times are first brought to the same number of tokens by least squares. Pettitt's test (1979) says whether a
-    drift is more than chance; the onset is where a flat-then-straight line bends that fits the times best.
+    drift is more than chance; the onset is where a flat line has to rise to fit the times best.
     """
     trend = memory_trend(history)
     if len(history) < _FEWEST_STEPS:
@@ -131,27 +133,31 @@ def _without_tokens(history: StepHistory) -> Float64Array:
 
 
 def _bend(times: Float64Array) -> int:
-    """Returns the step from which on a line that was flat before fits the times best, by least squares."""
-    count = len(times)
-    stride = -(-count // _FINEST)
-    if stride > 1:
-        whole = count // stride * stride
-        return _bend(times[:whole].reshape(-1, stride).mean(axis=1)) * stride
+    """Returns the step from which on a line that is flat, rises, and is flat again fits the times best.
+
+    By least squares over onsets and lengths of the rise, from a jump to one that lasts to the end.
+    """
+    stride = -(-len(times) // _FINEST)
+    parts = times[: len(times) // stride * stride].reshape(-1, stride).mean(axis=1)
+    count = len(parts)
+    centred = parts - parts.mean()
     step = np.arange(count, dtype=np.float64)
-    candidates: Int64Array = np.unique(np.linspace(1, count - 2, min(_CANDIDATES, count - 2)).astype(np.int64))
-    centred = times - times.mean()
-    explained = np.empty(len(candidates))
-    # A few hundred candidates, each vectorised over the steps.
-    for number, candidate in enumerate(candidates.tolist()):
-        rise = np.maximum(step - candidate, 0.0)
-        rise -= rise.mean()
-        explained[number] = max(float(rise @ centred), 0.0) ** 2 / float(rise @ rise)
-    return int(candidates[int(np.argmax(explained))])
+    onsets: Int64Array = np.unique(np.linspace(1, count - 2, min(_ONSETS, count - 2)).astype(np.int64))
+    best, found = -1.0, 1
+    # A few hundred onsets, each vectorised over the steps.
+    for onset in onsets.tolist():
+        for length in _RISES:
+            rise = np.clip(step - onset, 0.0, max(length * count, 1.0))
+            rise -= rise.mean()
+            explained = max(float(rise @ centred), 0.0) ** 2 / float(rise @ rise)
+            if explained > best:
+                best, found = explained, onset
+    return found * stride
 
 
 def _sentence(history: StepHistory, slowdown: Slowdown, trend: MemoryTrend) -> str:
     what = (
-        f"From step {slowdown.onset + 1:,} of {len(history):,} on the run slows down: "
+        f"From step {slowdown.onset:,} of {len(history):,} on the run slows down: "
         f"{format_duration_ns(slowdown.before_ns)} → {format_duration_ns(slowdown.after_ns)} per step on average "
         f"(+{format_ratio(slowdown.loss_ratio)})"
     )

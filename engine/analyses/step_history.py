@@ -93,6 +93,16 @@ def step_history(trace: Trace) -> StepHistory | None:
     )
 
 
+def rolling_mean(values: Int64Array, width: int) -> Float64Array:
+    """Returns the mean of the ``width`` values around each one (fewer at the ends), float64, the same shape."""
+    half = max(width // 2, 0)
+    sums = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
+    place = np.arange(len(values))
+    low, high = np.maximum(place - half, 0), np.minimum(place + half + 1, len(values))
+    means: Float64Array = (sums[high] - sums[low]) / (high - low)
+    return means
+
+
 def rolling_median(values: Int64Array, width: int) -> Float64Array:
     """Returns the median of the ``width`` values around each one (fewer at the ends), float64, the same shape."""
     half = max(width // 2, 0)

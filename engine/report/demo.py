@@ -158,7 +158,7 @@ _TITLES = ("allocator", "ms per step", "at the end", "slows down", "retries", "d
 def _cells(run: DemoRun) -> tuple[str, ...]:
     history, times = run.history, run.result.step_ns
     slowdown = run.course.slowdown if run.course else None
-    slows = f"from step {slowdown.onset + 1:,}, +{format_ratio(slowdown.loss_ratio)}" if slowdown else "no"
+    slows = f"from step {slowdown.onset:,}, +{format_ratio(slowdown.loss_ratio)}" if slowdown else "no"
     return (
         run.allocator,
         format_duration_ns(float(np.mean(times))) if len(times) else "–",

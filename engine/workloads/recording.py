@@ -100,7 +100,7 @@ def _run_tables(history: StepHistory, memory: JobMemory) -> dict[str, RecordedTa
     """Returns what a class of ranks keeps beside its timeline: every step, and addresses in the last profiled one."""
     tables = {HISTORY_TABLE: history_table(history)}
     if memory.kept is not None and memory.kept.served:
-        tables[ADDRESS_TABLE] = address_table(memory.kept.address_map())
+        tables[ADDRESS_TABLE] = address_table(memory.kept.address_map(memory.plan))
     return tables
 
 

@@ -66,6 +66,7 @@ def address_map(
     policy: str,
     labels: tuple[str, ...] = (),
     label_of_block: Int64Array | None = None,
+    old_tags: Int64Array | None = None,
 ) -> AddressMap:
     """Returns the map of a log that was served in one or several calls.
 
@@ -78,6 +79,7 @@ def address_map(
         policy: Name for people.
         labels: Names of blocks.
         label_of_block: int64: caller's block id → label; None where blocks have no names.
+        old_tags: int64, shape (blocks of ``before``,): their lifetime classes; None where unknown.
     """
     log, run = _joined(served)
     rounded = _rounded_sizes(before, log, run)
@@ -85,7 +87,7 @@ def address_map(
         basis=basis,
         policy=policy,
         event_count=len(log),
-        blocks=_blocks(before, log, run, rounded, label_of_block),
+        blocks=_blocks(before, log, run, rounded, label_of_block, old_tags),
         segments=_segments(before, log, run, rounded, pools),
         misses=_misses(log, run, rounded, pools),
         joins_segments=settings.expandable_segments,
@@ -133,6 +135,7 @@ def _blocks(
     run: AllocatorRun,
     rounded: Int64Array,
     label_of_block: Int64Array | None,
+    old_tags: Int64Array | None,
 ) -> BlockRectangles:
     old = np.flatnonzero((before.state == ALLOCATED) | (before.state == AWAITING))
     allocated = np.flatnonzero((log.kind == RequestKind.ALLOCATE) & (run.address != NO_ADDRESS))
@@ -145,7 +148,8 @@ def _blocks(
     if label_of_block is not None:
         known = (block >= 0) & (block < len(label_of_block))
         labels[known] = label_of_block[block[known]]
-    tags = np.concatenate((np.full(len(old), -1), log.tag[allocated]))
+    known_tags = np.full(len(old), -1) if old_tags is None else old_tags[old]
+    tags = np.concatenate((known_tags, log.tag[allocated]))
     columns = (
         np.concatenate((before.address[old], run.address[allocated])),
         np.concatenate((before.size_bytes[old], rounded[allocated])),

@@ -163,7 +163,7 @@ def _hues(mapped: AddressMap) -> UInt8Array:
     hue = np.where((tags >= 0) & (tags < HUE_COUNT - 2), tags + 1, UNKNOWN)
     if not mapped.has_classes:
         hue = np.full(len(tags), UNKNOWN)
-    hue = np.where(mapped.blocks.first_event < 0, OLDER, hue)
+    hue = np.where((mapped.blocks.first_event < 0) & (tags < 0), OLDER, hue)
     return hue.astype(np.uint8)
 
 

@@ -221,7 +221,7 @@ def _legend(mapped: AddressMap | None) -> tuple[LegendEntry, ...]:
         entries = [LegendEntry(class_title(mapped, tag), role) for tag, role in enumerate(roles) if tag in present]
     else:
         entries = [LegendEntry(tr("block"), Fill(lambda colours: colours.allocated))]
-    if bool((mapped.blocks.first_event < 0).any()):
+    if bool(((mapped.blocks.first_event < 0) & (mapped.blocks.tag < 0)).any()):
         entries.append(LegendEntry(tr("older than the log"), Fill(lambda colours: colours.preparing)))
     stranded = Fill(lambda colours: colours.stranded, Qt.BrushStyle.FDiagPattern)
     entries.append(LegendEntry(tr("free, pinned by a block in its segment"), stranded))

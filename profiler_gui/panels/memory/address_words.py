@@ -66,9 +66,10 @@ def block_name(mapped: AddressMap, block: int) -> str:
     label = int(mapped.blocks.label[block])
     if label >= 0:
         return mapped.labels[label]
-    if int(mapped.blocks.first_event[block]) < 0:
+    tag = int(mapped.blocks.tag[block])
+    if int(mapped.blocks.first_event[block]) < 0 and tag < 0:
         return tr("older than the log")
-    title = class_title(mapped, int(mapped.blocks.tag[block])) if mapped.has_classes else ""
+    title = class_title(mapped, tag) if mapped.has_classes else ""
     return title or tr("block")
 
 
@@ -156,7 +157,8 @@ def pins_text(mapped: AddressMap, hole: Hole) -> str:
             if pin.age_events is None
             else tr("{count} requests old", count=format_count(pin.age_events))
         )
-        parts.append(f"{block_name(mapped, pin.block)} {format_bytes(pin.size_bytes)} ({age})")
+        name = block_name(mapped, pin.block)
+        parts.append(f"{format_bytes(pin.size_bytes)} {name}" + (f" ({age})" if age != name else ""))
     more = hole.pin_count - len(hole.pins)
     if more > 0:
         parts.append(tr("{count} more", count=format_count(more)))

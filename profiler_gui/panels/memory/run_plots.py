@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,10 @@ if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
     from engine.analyses.step_history import StepHistory
 
 MEDIAN_STEPS = 31
-"""Width of the rolling median."""
+"""Width of the rolling median, what a usual step takes."""
+MEAN_STEPS = 61
+"""Width of the rolling mean, what slow steps make of it: they come in bursts that a median does not see."""
+MAX_RECORDED = 50
 TOKEN_SHADES = 8
 DOT_PX = 4.0
 _HEIGHTS = (4, 4, 2)
@@ -43,7 +47,7 @@ class DurationAxis(pg.AxisItem):
 
 
 class RunPlots(pg.GraphicsLayoutWidget):
-    """The plots. Steps are counted from 1, as people count them.
+    """The plots. Steps are counted from 0, as the profiler numbers them.
 
     Signals:
         step_opened: 0-based step that was double-clicked.
@@ -63,9 +67,10 @@ class RunPlots(pg.GraphicsLayoutWidget):
         self.stalls = self._add_plot(2, DurationAxis(), tr("Lost"))
         self.stalls.setLabel("bottom", tr("Step"))
         self._dots = pg.ScatterPlotItem(size=DOT_PX, pxMode=True)
-        self._median = pg.PlotDataItem()
-        self.times.addItem(self._dots)
-        self.times.addItem(self._median)
+        self._median, self._mean = pg.PlotDataItem(), pg.PlotDataItem()
+        for item in (self._dots, self._median, self._mean):
+            self.times.addItem(item)
+        self._recorded: list[Any] = []
         self._lines = {name: pg.PlotDataItem() for name in ("reserved", "usable", "allocated")}
         self._stranded = pg.FillBetweenItem(self._lines["reserved"], self._lines["usable"])
         self._limit = pg.InfiniteLine(angle=0)
@@ -103,7 +108,20 @@ class RunPlots(pg.GraphicsLayoutWidget):
         self._history, self._slowdown = history, slowdown
         self._draw()
         if history is not None:
-            self.times.setXRange(0.5, len(history) + 0.5, padding=0)
+            self.times.setXRange(-0.5, len(history) - 0.5, padding=0)
+
+    def set_recorded(self, steps: Sequence[int]) -> None:
+        """Marks the steps whose operators and addresses are kept."""
+        for line in self._recorded:
+            self.times.removeItem(line)
+        pen = cosmetic_pen(self._theme.colours.link, 1.0, Qt.PenStyle.DotLine)
+        options = {"position": 0.02, "anchors": [(0, 1), (1, 1)], "color": QColor(self._theme.colours.link)}
+        self._recorded = [
+            pg.InfiniteLine(pos=step, angle=90, pen=pen, label=tr("recorded"), labelOpts=options)
+            for step in steps[:MAX_RECORDED]
+        ]
+        for line in self._recorded:
+            self.times.addItem(line, ignoreBounds=True)
 
     @property
     def onset_text(self) -> str:
@@ -124,14 +142,14 @@ class RunPlots(pg.GraphicsLayoutWidget):
                 plot.getAxis(side).setTextPen(cosmetic_pen(colours.faint))
         if history is None:
             return
-        step = np.arange(1, len(history) + 1, dtype=np.float64)
+        step = np.arange(len(history), dtype=np.float64)
         self._draw_times(history, step, colours)
         self._draw_memory(history, step, colours)
         self._draw_ticks(history, step, colours)
         self._draw_onset(history, colours)
 
     def _draw_times(self, history: StepHistory, step: Any, colours: Colours) -> None:
-        from engine.analyses.step_history import rolling_median
+        from engine.analyses.step_history import rolling_mean, rolling_median
 
         spread = np.ptp(history.tokens)
         shade = np.zeros(len(history), dtype=np.int64) + TOKEN_SHADES // 2
@@ -143,7 +161,9 @@ class RunPlots(pg.GraphicsLayoutWidget):
         ]
         self._dots.setData(x=step, y=history.step_ns, pen=None, brush=[brushes[level] for level in shade.tolist()])
         self._median.setData(step, rolling_median(history.step_ns, min(MEDIAN_STEPS, len(history))))
-        self._median.setPen(cosmetic_pen(colours.text, 2.0))
+        self._median.setPen(cosmetic_pen(colours.text, 1.4))
+        self._mean.setData(step, rolling_mean(history.step_ns, min(MEAN_STEPS, len(history))))
+        self._mean.setPen(cosmetic_pen(colours.communication, 2.4))
         self.times.setYRange(0, float(history.step_ns.max()) * 1.08, padding=0)
 
     def _draw_memory(self, history: StepHistory, step: Any, colours: Colours) -> None:
@@ -192,17 +212,17 @@ class RunPlots(pg.GraphicsLayoutWidget):
         if slowdown is None:
             return
         for line in self._onsets:
-            line.setPos(slowdown.onset + 1)
+            line.setPos(slowdown.onset)
         text = tr(
             "step {step}: {retries} retries per step, +{loss} %",
-            step=format_count(slowdown.onset + 1),
+            step=format_count(slowdown.onset),
             retries=f"{slowdown.retries_per_step:.1f}",
             loss=f"{slowdown.loss_ratio * 100:.0f}",
         )
         is_late = slowdown.onset > 0.6 * len(history)
         self._onset_text.setAnchor((1 if is_late else 0, 0))
         self._onset_text.setText(text, color=QColor(colours.mark))
-        self._onset_text.setPos(slowdown.onset + 1, float(history.step_ns.max()) * 1.06)
+        self._onset_text.setPos(slowdown.onset, float(history.step_ns.max()) * 1.06)
 
     # Pointer
 
@@ -213,7 +233,7 @@ class RunPlots(pg.GraphicsLayoutWidget):
         for plot in (self.times, self.memory, self.stalls):
             area = plot.getViewBox()
             if area.sceneBoundingRect().contains(place):
-                step = round(area.mapSceneToView(place).x()) - 1
+                step = round(area.mapSceneToView(place).x())
                 return step if 0 <= step < len(self._history) else None
         return None
 
@@ -223,7 +243,7 @@ class RunPlots(pg.GraphicsLayoutWidget):
         if history is None:
             return ""
         lines = [
-            tr("Step {step}", step=format_count(step + 1)),
+            tr("Step {step}", step=format_count(step)),
             tr(
                 "{time}, {tokens} tokens",
                 time=format_duration_ns(int(history.step_ns[step])),

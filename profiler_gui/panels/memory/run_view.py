@@ -50,6 +50,7 @@ class RunView(QWidget):
         layout.addWidget(legend)
         for signal in (self._session.document_changed, self._session.rank_changed):
             signal.connect(self.update_run)
+        self._session.summary_changed.connect(self._mark_recorded)
         self.update_run()
 
     @property
@@ -71,11 +72,17 @@ class RunView(QWidget):
         self.badge.show_provenance(_provenance(str(trace.origin)))
         self.sentence.setText(course.sentence)
         self.plots.set_history(history, course.slowdown)
+        self._mark_recorded()
 
     def _course(self, history: StepHistory) -> RunCourse:
         from engine.analyses.slowdown import run_course
 
         return self._session.derived(("run course", self._session.rank), lambda: run_course(history))
+
+    def _mark_recorded(self) -> None:
+        summary, history = self._session.summary, self.history
+        steps = summary.steps if summary is not None and history is not None else ()
+        self.plots.set_recorded([item.step for item in steps if item.step is not None])
 
     def _open_step(self, step: int) -> None:
         """Selects a step where its operators were recorded."""
@@ -95,7 +102,9 @@ def _provenance(origin: str) -> Provenance:
 def _legend() -> tuple[LegendEntry, ...]:
     hatched = Qt.BrushStyle.BDiagPattern
     return (
-        LegendEntry(tr("step (darker: more tokens), line: rolling median"), Fill(lambda colours: colours.allocated)),
+        LegendEntry(tr("step (darker: more tokens)"), Fill(lambda colours: colours.allocated)),
+        LegendEntry(tr("rolling median"), Fill(lambda colours: colours.text)),
+        LegendEntry(tr("rolling mean"), Fill(lambda colours: colours.communication)),
         LegendEntry(tr("peak allocated"), Fill(lambda colours: colours.allocated)),
         LegendEntry(tr("peak reserved"), Fill(lambda colours: colours.reserved)),
         LegendEntry(tr("stranded at the worst miss"), Fill(lambda colours: colours.stranded, hatched)),

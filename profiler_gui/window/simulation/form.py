@@ -68,6 +68,7 @@ class ScenarioForm(QWidget):
     def _add_row(self, group: Group, title: str, path: KeyPath) -> None:
         label = QLabel(tr(title))
         label.setBuddy(self.controls[path])
+        label.setContentsMargins(0, 0, 2, 0)  # some styles cut the last letter of a label with a mnemonic
         self._forms[group].addRow(label, self.controls[path])
 
     @property

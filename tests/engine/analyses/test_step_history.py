@@ -2,7 +2,14 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from engine.analyses.step_history import HISTORY_TABLE, StepHistory, history_table, rolling_median, step_history
+from engine.analyses.step_history import (
+    HISTORY_TABLE,
+    StepHistory,
+    history_table,
+    rolling_mean,
+    rolling_median,
+    step_history,
+)
 from tests.support.histories import made_history
 from tests.support.trace_text import trace_from_text
 
@@ -31,3 +38,8 @@ def test_a_rolling_median_keeps_the_shape_and_ignores_a_spike():
     values = np.array([1, 1, 1, 90, 1, 1, 2, 2, 2, 2])
     assert rolling_median(values, 5).tolist() == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2]
     assert rolling_median(values, 1).tolist() == values.tolist()
+
+
+def test_a_rolling_mean_sees_a_spike_and_takes_fewer_values_at_the_ends():
+    assert rolling_mean(np.array([0, 0, 9, 0, 0]), 3).tolist() == [0, 3, 3, 3, 0]
+    assert rolling_mean(np.array([4, 8]), 3).tolist() == [6, 6]

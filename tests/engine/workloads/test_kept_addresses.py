@@ -61,7 +61,10 @@ def test_old_and_new_blocks_add_up_to_what_the_step_held(roomy):
     np.add.at(held, np.maximum(blocks.first_event, 0), blocks.size_bytes)
     np.add.at(held, blocks.last_event, -blocks.size_bytes)
     assert np.cumsum(held)[moments].max() == history.peak_allocated_bytes[9]
-    assert (blocks.first_event < 0).any()
+    old = blocks.tag[blocks.first_event < 0]
+    assert {int(BufferTag.PERSISTENT), int(BufferTag.LONG_LIVED)} <= set(old.tolist())
+    persistent = blocks.size_bytes[(blocks.first_event < 0) & (blocks.tag == BufferTag.PERSISTENT)].sum()
+    assert persistent == pytest.approx(roomy.memory[0].persistent_bytes, rel=0.001)
     assert int(BufferTag.LONG_LIVED) in blocks.tag.tolist()
 
 

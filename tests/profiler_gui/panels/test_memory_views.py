@@ -87,7 +87,7 @@ def test_a_steady_run_has_no_onset(world, views):
 def test_a_step_reads_what_it_took_and_what_memory_did(world, views):
     world.session.show(simulated(step_history=history_table(made_history(slower_from=300))))
     text = views.run.plots.reading(799)
-    for words in ("Step 800", "tokens", "allocated", "stranded", "retries"):
+    for words in ("Step 799", "tokens", "allocated", "stranded", "retries"):
         assert words in text
 
 
