@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -9,9 +10,9 @@ from engine.core.arrays import Int64Array
 from engine.core.errors import ScenarioError
 from engine.graph.task_graph import BufferTag
 from engine.runtime.addresses.from_log import ServedLog
-from engine.runtime.allocators.caching import CachingAllocator
+from engine.runtime.allocators.amc import read_amc_rules
 from engine.runtime.allocators.caching_rules import CachingSettings
-from engine.runtime.allocators.catalogue import allocator_policy
+from engine.runtime.allocators.catalogue import allocator_policy, new_allocator
 from engine.runtime.allocators.interface import Allocator, AllocatorRun, DriverAction, RequestKind, RequestLog
 from engine.workloads.driver_costs import CALL_NAMES, DRIVER_CALLS, SYNCHRONIZING, DriverCosts
 from engine.workloads.executed import Stall
@@ -26,22 +27,20 @@ from engine.workloads.memory_plan import (
 from engine.workloads.program import Item
 from engine.workloads.scenario import LongLived, Scenario
 
-_SEPARATE_CLASSES = (0, 0, 0, 1)
-"""Lifetime classes of automatic memory management by buffer tag: what outlives its step has segments of its own."""
-
 
 def new_job_allocator(scenario: Scenario) -> Allocator:
-    """Returns the allocator of a scenario under its limit. Raises ScenarioError for one that cannot run a job yet."""
+    """Returns the allocator of a scenario under its limit.
+
+    Raises:
+        ScenarioError: Optimizations name several.
+        EngineError: The file of rules cannot be used.
+    """
     memory, name = scenario.memory, _allocator_name(scenario)
     limit = memory.limit_bytes or scenario.device.hbm_usable_bytes
-    if name in ("caching", "caching-cuda", "expandable"):
-        settings = _tuned(allocator_policy(name).under(limit).settings, scenario)
-        return CachingAllocator(settings)
-    if name == "amc":
-        settings = _tuned(allocator_policy("expandable").under(limit).settings, scenario)
-        return CachingAllocator(settings, class_of_tag=_SEPARATE_CLASSES)
-    message = f'memory.allocator = "{name}" cannot run a training job; use caching, caching-cuda, expandable or amc'
-    raise ScenarioError(message)
+    policy = allocator_policy(name).under(limit)
+    policy = replace(policy, settings=_tuned(policy.settings, scenario))
+    rules = read_amc_rules(Path(memory.rules)) if memory.rules and name == "amc" else None
+    return new_allocator(policy, 1, rules)
 
 
 def _allocator_name(scenario: Scenario) -> str:
@@ -202,6 +201,14 @@ class JobMemory:
         if self.kept is not None and self._keeps:
             self.kept.served.append(ServedLog(log, run))
         return run
+
+    def synchronize(self) -> tuple[tuple[str, int], ...]:
+        """Tells the allocator that the program has waited for the device; returns the driver calls that led to."""
+        run = self.allocator.run(_requests([RequestKind.SYNCHRONIZE], [-1], [0], [0]))
+        self._runs.append(run)
+        names = [CALL_NAMES.get(DriverAction(action), "") for action in run.driver.action.tolist()]
+        costs = self.costs.of(run.driver).tolist()
+        return tuple((name, cost) for name, cost in zip(names, costs, strict=True) if cost)
 
     def births(self) -> int:
         """Returns how many long-lived tensors are born in a step."""

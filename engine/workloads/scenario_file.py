@@ -80,7 +80,7 @@ def scenario_from_document(document: Mapping[str, Any], folder: Path) -> Scenari
         devices_per_node=per_node,
         parallel=_parallel(root.table("parallel"), count, folder),
         batch=_batch(root.table("batch")),
-        memory=_memory(root.table("memory")),
+        memory=_memory(root.table("memory"), folder),
         run=_run(root.table("run")),
         serving=_serving(root.table("serving")),
         optimizations=_optimizations(root.table("optimizations")),
@@ -244,7 +244,7 @@ def _lengths(table: Table, key: str) -> SequenceLengths:
     return lengths
 
 
-def _memory(table: Table) -> MemorySettings:
+def _memory(table: Table, folder: Path) -> MemorySettings:
     defaults = MemorySettings()
     born = table.table("long_lived")
     usual = defaults.long_lived
@@ -260,7 +260,7 @@ def _memory(table: Table) -> MemorySettings:
         limit_bytes=table.integer("limit_bytes") if table.has("limit_bytes") else None,
         on_out_of_memory=table.choice("on_out_of_memory", OutOfMemoryPolicy, defaults.on_out_of_memory),
         recompute=table.choice("recompute", Recompute, defaults.recompute),
-        rules=table.text("rules") if table.has("rules") else None,
+        rules=str(folder / table.text("rules")) if table.has("rules") else None,
         long_lived=long_lived,
     )
     table.finish()

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.core.arrays import Int64Array
-from engine.workloads.executed import Executed
-from engine.workloads.job_memory import ServedStretch
+from engine.workloads.executed import Executed, Stall
+from engine.workloads.job_memory import JobMemory, ServedStretch
 from engine.workloads.program import Item, ItemKind
 from engine.workloads.run_state import RunState
 from engine.workloads.scenario import OutOfMemoryPolicy
@@ -36,7 +36,20 @@ def serve_step(
         parts = {item.micro_batch: tokens[item.micro_batch] for item in items if item.micro_batch >= 0}
         if not _serve(state, number, items, parts, (step, born), executed, served):
             return None
+    _synchronize(memory, executed)
     return executed
+
+
+def _synchronize(memory: JobMemory, executed: list[Executed]) -> None:
+    """Lets the allocator use the wait at the end of a step; what it does then stalls the last block."""
+    calls = memory.synchronize()
+    if not calls:
+        return
+    last = max(index for index, part in enumerate(executed) if part.template is not None)
+    part = executed[last]
+    count = len(part.template.host_ns) if part.template is not None else 0
+    stall = Stall(count, sum(cost for _, cost in calls), True, calls)
+    executed[last] = part._replace(stalls=(*part.stalls, stall))
 
 
 def _stretches(state: RunState, stage: int) -> list[tuple[Item, ...]]:

@@ -137,3 +137,14 @@ def test_experts_and_contexts_can_be_spread(count: int) -> None:
 def test_an_optimization_that_does_not_act_here_is_refused() -> None:
     with pytest.raises(ScenarioError, match="does not act on a simulated training job"):
         run(optimizations={"serving.prefix_cache": {}})
+
+
+@pytest.mark.parametrize("allocator", ["caching", "caching-cuda", "expandable", "stitching", "static", "amc"])
+def test_every_allocator_runs_a_job_under_its_limit(allocator: str) -> None:
+    memory = run(memory={"allocator": allocator, "limit_bytes": 6_000_000_000}).memory[0]
+    assert 0 < memory.peak_allocated_bytes.max() <= memory.peak_reserved_bytes.max() <= 6_000_000_000
+
+
+def test_two_allocators_at_once_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="several allocators"):
+        run(optimizations={"memory.amc": {}, "memory.stitching": {}})
