@@ -57,6 +57,14 @@ def pane_factories() -> tuple[PaneFactory, ...]:
     )
 
 
+def compile_views() -> None:
+    """Compiles the kernels of the views, where they are not compiled yet: for a process nobody waits for."""
+    compile_timeline()
+    from profiler_gui.panels.memory.address_raster import warm_up
+
+    warm_up()
+
+
 def _overview(context: PaneContext) -> QWidget:
     from profiler_gui.panels.overview.page import OverviewPage
 
@@ -183,7 +191,7 @@ def _after_first_paint(window: MainWindow, paths: tuple[Path, ...]) -> None:
     if paths:
         session.open(paths)
     else:
-        session.prepare_worker(compile_timeline)
+        session.prepare_worker(compile_views)
 
 
 def _crash_reporter(window: MainWindow) -> Callable[..., None]:

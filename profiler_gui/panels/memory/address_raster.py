@@ -69,6 +69,13 @@ def compose(image: Image, layers: tuple[Layer, Layer, Layer], palette: NDArray[n
     _compose(image, segments.covered, releasable.covered, (blocks.covered, blocks.hue), palette)
 
 
+def warm_up() -> None:
+    """Runs every kernel once on next to nothing, with the array types that pictures use."""
+    layer, edges = Layer(2, 2), np.zeros(1, dtype=np.float64)
+    fill_layer(layer, (edges, edges + 1, edges, edges + 1), np.zeros(1, dtype=np.uint8))
+    compose(np.zeros((2, 2), dtype=np.uint32), (layer, layer, layer), np.zeros(16, dtype=np.uint32))
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _fill(covered: Any, most: Any, hue: Any, left: Any, right: Any, top: Any, bottom: Any, hues: Any) -> Any:
     height, width = covered.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt
@@ -15,7 +16,7 @@ from profiler_gui.panels.overview.evidence import Evidence, evidence_of
 from profiler_gui.panels.overview.findings import checklist_of, findings_of
 from profiler_gui.panels.overview.memory_bars import legend_of as memory_legend
 from profiler_gui.panels.overview.memory_bars import memory_bars
-from profiler_gui.panels.overview.sentence import linked
+from profiler_gui.panels.overview.sentence import linked, run_sentence
 from profiler_gui.panels.overview.step_bars import legend_of as step_legend
 from profiler_gui.panels.overview.step_bars import step_bars
 from profiler_gui.session.selection import NOTHING
@@ -57,7 +58,7 @@ class OverviewPage(QScrollArea):
         layout.setContentsMargins(16, 12, 16, 16)
         layout.setSpacing(12)
         self._cards = (self._steps_card, self._memory_card, self._findings, self._checklist)
-        for widget in (self._sentence, self._memory_sentence, self._note):
+        for widget in (self._sentence, self._run_sentence, self._memory_sentence, self._note):
             layout.addWidget(widget)
         self._columns_of_cards = QBoxLayout(QBoxLayout.Direction.TopToBottom)
         self._columns_of_cards.setSpacing(12)
@@ -101,23 +102,24 @@ class OverviewPage(QScrollArea):
             page.setMinimumHeight(self._layout.totalHeightForWidth(self.viewport().width()))
 
     def _make_sentence(self) -> None:
-        self._sentence = QLabel()
-        self._sentence.setTextFormat(Qt.TextFormat.RichText)
-        self._sentence.setWordWrap(True)
-        self._sentence.setTextInteractionFlags(
+        self._sentence = self._linked_label()
+        font = self._sentence.font()
+        font.setPointSizeF(font.pointSizeF() * 1.5)
+        self._sentence.setFont(font)
+        self._memory_sentence = self._linked_label()
+        self._run_sentence = self._linked_label()
+
+    def _linked_label(self) -> QLabel:
+        label = QLabel()
+        label.setTextFormat(Qt.TextFormat.RichText)
+        label.setWordWrap(True)
+        label.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
             | Qt.TextInteractionFlag.TextSelectableByMouse
         )
-        self._sentence.linkActivated.connect(self._follow)
-        font = self._sentence.font()
-        font.setPointSizeF(font.pointSizeF() * 1.5)
-        self._sentence.setFont(font)
-        self._memory_sentence = QLabel()
-        self._memory_sentence.setTextFormat(Qt.TextFormat.RichText)
-        self._memory_sentence.setWordWrap(True)
-        self._memory_sentence.setTextInteractionFlags(self._sentence.textInteractionFlags())
-        self._memory_sentence.linkActivated.connect(self._follow)
+        label.linkActivated.connect(self._follow)
+        return label
 
     def _make_steps(self) -> None:
         theme = self._context.theme
@@ -141,7 +143,7 @@ class OverviewPage(QScrollArea):
 
     def _update(self) -> None:
         summary, rank = self._session.job_summary, self._session.rank
-        for widget in (self._sentence, self._memory_sentence, *self._cards):
+        for widget in (self._sentence, self._run_sentence, self._memory_sentence, *self._cards):
             widget.setVisible(summary is not None)
         self._note.setVisible(summary is None)
         if summary is None:
@@ -168,6 +170,10 @@ class OverviewPage(QScrollArea):
         self._memory_sentence.setText(memory)
         self._memory_sentence.setAccessibleName(first.memory_sentence)
         self._memory_sentence.setVisible(bool(memory))
+        run = self._session.derived(("run sentence", rank), lambda: run_sentence(self._session.trace))
+        self._run_sentence.setText(f'<a href="memory">{escape(run, quote=False)}</a>' if run else "")
+        self._run_sentence.setAccessibleName(run)
+        self._run_sentence.setVisible(bool(run))
 
     def _update_steps(self, summary: JobSummary, rank: int) -> None:
         rows = [(entry.rank, self._bars_of(summary, entry.rank)) for entry in summary.ranks]

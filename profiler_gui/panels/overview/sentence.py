@@ -6,8 +6,9 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the analyses are imported after the first paint
+if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
     from engine.analyses.headline import Headline
+    from engine.trace import Trace
 
 _DURATION = r"[\d.,]+ (?:ns|µs|ms|s)\b"
 _NUMBERS = (
@@ -39,3 +40,12 @@ def linked(headline: Headline) -> str:
         done = end
     pieces.append(escape(headline.sentence[done:], quote=False))
     return "".join(pieces)
+
+
+def run_sentence(trace: Trace | None) -> str:
+    """Returns whether the run that a capture keeps the history of slows down, and why; "" where it keeps none."""
+    from engine.analyses.slowdown import run_course
+    from engine.analyses.step_history import step_history
+
+    history = step_history(trace) if trace is not None else None
+    return run_course(history).sentence if history is not None and len(history) > 1 else ""

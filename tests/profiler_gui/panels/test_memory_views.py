@@ -20,6 +20,7 @@ from profiler_gui.panels.memory.address_picture import AddressPicture, View
 from profiler_gui.panels.memory.address_space import releasable_spans, stacked_space
 from profiler_gui.panels.memory.address_view import worst_miss
 from profiler_gui.panels.memory.views import ADDRESSES, LEVELS, RUN, MemoryViews
+from profiler_gui.panels.overview.page import OverviewPage
 from profiler_gui.session.document import Document
 from profiler_gui.toolkit.theme import LIGHT, ThemeMode
 from tests.support.histories import made_history
@@ -200,3 +201,14 @@ def test_two_hundred_thousand_blocks_are_painted_in_a_fraction_of_a_second():
     whole_s = time.perf_counter() - begun_s
     assert whole_s < 0.5
     assert worst_miss(mapped) is None
+
+
+def test_the_overview_says_that_a_run_slows_down_and_leads_to_its_course(world, qtbot):
+    page = OverviewPage(world.context)
+    qtbot.addWidget(page)
+    world.session.show(simulated(step_history=history_table(made_history(slower_from=300))))
+    assert "slows down" in page._run_sentence.text()
+    page._run_sentence.linkActivated.emit("memory")
+    assert world.shown == ["memory"]
+    world.session.show(simulated())
+    assert page._run_sentence.text() == ""
