@@ -1,18 +1,13 @@
 """The device memory of one class of ranks over a whole run: its allocator, what it holds, what it cost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from engine.core.arrays import Int64Array
-from engine.core.errors import ScenarioError
 from engine.graph.task_graph import BufferTag
 from engine.runtime.addresses.from_log import ServedLog
-from engine.runtime.allocators.amc import read_amc_rules
-from engine.runtime.allocators.caching_rules import CachingSettings
-from engine.runtime.allocators.catalogue import allocator_policy, new_allocator
 from engine.runtime.allocators.interface import Allocator, AllocatorRun, DriverAction, RequestKind, RequestLog
 from engine.workloads.driver_costs import CALL_NAMES, DRIVER_CALLS, SYNCHRONIZING, DriverCosts
 from engine.workloads.executed import Stall
@@ -25,46 +20,7 @@ from engine.workloads.memory_plan import (
     program_requests,
 )
 from engine.workloads.program import Item
-from engine.workloads.scenario import LongLived, Scenario
-
-
-def new_job_allocator(scenario: Scenario) -> Allocator:
-    """Returns the allocator of a scenario under its limit.
-
-    Raises:
-        ScenarioError: Optimizations name several.
-        EngineError: The file of rules cannot be used.
-    """
-    memory, name = scenario.memory, _allocator_name(scenario)
-    limit = memory.limit_bytes or scenario.device.hbm_usable_bytes
-    policy = allocator_policy(name).under(limit)
-    policy = replace(policy, settings=_tuned(policy.settings, scenario))
-    rules = read_amc_rules(Path(memory.rules)) if memory.rules and name == "amc" else None
-    return new_allocator(policy, 1, rules)
-
-
-def _allocator_name(scenario: Scenario) -> str:
-    chosen = {
-        "memory.expandable_segments": "expandable",
-        "memory.amc": "amc",
-        "memory.stitching": "stitching",
-        "memory.static_plan": "static",
-    }
-    named = [name for identifier, name in chosen.items() if scenario.enabled(identifier)]
-    if len(named) > 1:
-        raise ScenarioError(f"optimizations name several allocators: {', '.join(named)}; keep one")
-    return named[0] if named else scenario.memory.allocator
-
-
-def _tuned(settings: CachingSettings, scenario: Scenario) -> CachingSettings:
-    chosen = scenario.optimizations
-    if "memory.gc_threshold" in chosen:
-        ratio = float(chosen["memory.gc_threshold"].get("threshold", 0.8))
-        settings = replace(settings, garbage_collection_ratio=ratio)
-    if "memory.max_split_size" in chosen:
-        size = int(float(chosen["memory.max_split_size"].get("size_mb", 128)) * (1 << 20))
-        settings = replace(settings, max_split_size_bytes=size)
-    return replace(settings, device_memory_bytes=scenario.device.hbm_bytes)
+from engine.workloads.scenario import LongLived
 
 
 @dataclass(frozen=True, slots=True)

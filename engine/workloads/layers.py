@@ -23,10 +23,9 @@ from engine.workloads.lowering import (
     add_gather,
     add_linear_backward,
     add_matmul,
-    add_norm,
-    add_norm_backward,
     add_reduction,
 )
+from engine.workloads.norms import add_norm, add_norm_backward
 from engine.workloads.scenario import Recompute
 
 OUTPUT, OUTPUT_GRADIENT = f"x{NEXT}", f"g{NEXT}"

@@ -10,7 +10,8 @@ from engine.devices.catalogue import topology_of
 from engine.runtime.collectives import network_of
 from engine.runtime.cost.parameters import load_parameters
 from engine.workloads.driver_costs import load_driver_costs
-from engine.workloads.job_memory import JobMemory, MemoryRecord, new_job_allocator
+from engine.workloads.job_allocator import new_job_allocator
+from engine.workloads.job_memory import JobMemory, MemoryRecord
 from engine.workloads.lowering import fusions_of
 from engine.workloads.memory_plan import add_blocks, memory_plan, persistent_sizes
 from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING

@@ -40,8 +40,8 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
     for step in range(scenario.run.steps if status is RunStatus.DONE else 0):
         cancel.check()
         progress(step / scenario.run.steps, clock.stage(step))
-        served: list[list[tuple[int, ServedStretch]]] = [[] for _ in state.classes]
         keeps = step in scenario.run.profile_steps
+        served: list[list[tuple[int, ServedStretch]]] = [[] for _ in state.classes]
         if step == max(scenario.run.profile_steps, default=-1):
             for memory in state.memories:
                 memory.keep_addresses()
@@ -57,8 +57,12 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
         for memory in state.memories:
             memory.keep_no_more()
         if keeps:
-            kept = tuple(tuple(stretches) for stretches in served)
-            profiled.steps.append(ProfiledStep(step, tuple(complete), kept))
+            profiled.steps.append(ProfiledStep(step, tuple(complete), tuple(served)))
+    return _result(state, clock, status, profiled)
+
+
+def _result(state: RunState, clock: "_Clock", status: RunStatus, profiled: ProfiledRun) -> RunResult:
+    scenario = state.scenario
     shares = clock.shares()
     replicas = scenario.parallel.data // state.lengths.tokens.shape[1]
     return RunResult(
