@@ -22,6 +22,7 @@ _FINEST = 2_000
 """Longer runs are looked at in as many parts: the onset needs no finer answer."""
 _RISES = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Lengths of the rise that are tried, as shares of the run."""
+_USUAL_RATIO = 0.99
 _LAST_PART = 8
 """An eighth of the run stands for its end."""
 
@@ -31,7 +32,8 @@ class Slowdown:
     """A run that became slower.
 
     Attributes:
-        onset: First step (counted from 0, as profilers count) of the slower part: see ``_bend``.
+        onset: First step (counted from 0, as profilers count) of the slower part: where a flat line has to rise to fit
+            the times best, or the first unusually slow step after that.
         before_ns: Mean step before the onset, the first one left out, at the run's usual number of tokens.
         after_ns: Mean step of the last eighth, likewise: slow steps come in bursts, which a median would not see.
         chance: Probability of such a drift without one.
@@ -83,7 +85,7 @@ def run_course(history: StepHistory) -> RunCourse:
         return RunCourse(None, trend, f"{len(history)} steps are too few to say how step time develops.")
     times = _without_tokens(history)
     chance = pettitt_chance(times)
-    onset = _bend(times)
+    onset = _first_slow(times, _bend(times))
     part = max(len(times) // _LAST_PART, 1)
     # The first step warms the allocator up.
     before, after = float(times[1 : onset + 1].mean()), float(times[-part:].mean())
@@ -155,6 +157,13 @@ def _bend(times: Float64Array) -> int:
     return found * stride
 
 
+def _first_slow(times: Float64Array, bend: int) -> int:
+    """Returns the first step from the bend on that is slower than all but one in a hundred before it."""
+    usual = float(np.quantile(times[1 : bend + 1], _USUAL_RATIO))
+    slow = np.flatnonzero(times[bend:] > usual)
+    return bend + int(slow[0]) if len(slow) else bend
+
+
 def _sentence(history: StepHistory, slowdown: Slowdown, trend: MemoryTrend) -> str:
     what = (
         f"From step {slowdown.onset:,} of {len(history):,} on the run slows down: "
@@ -170,7 +179,8 @@ def _sentence(history: StepHistory, slowdown: Slowdown, trend: MemoryTrend) -> s
     }.get(trend.verdict, "memory is short")
     return (
         f"{what}, because {why}: {slowdown.retries_per_step:.1f} retries, {slowdown.driver_calls_per_step:.0f} driver "
-        f"calls and {slowdown.caught_per_step:.1f} caught out-of-memory errors per step at the end. "
+        f"calls and {slowdown.caught_per_step:.1f} caught out-of-memory errors per step at the end; the allocator "
+        f"itself takes {format_ratio(min(slowdown.stall_share_ratio, 1.0))} of the lost time. "
         f"{_memory_sentence(trend)}"
     )
 

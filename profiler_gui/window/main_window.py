@@ -77,7 +77,7 @@ class MainWindow(QMainWindow):
         self.actions_of_commands = Actions(self, self.commands, session, KeyPreset(settings.value(KEY_PRESET)))
         self._page_hosts = {page.id: PaneHost(page, self.context, None) for page in self.pages}
         self._page = ""
-        self.welcome = Welcome(self.ask_for_file, self.ask_for_folder, settings)
+        self.welcome = Welcome(self.ask_for_file, self.ask_for_folder, self.show_new_simulation, settings)
         self.rail = Rail(self.pages)
         self.stack = QStackedWidget()
         self._lay_out(session)

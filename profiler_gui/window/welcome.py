@@ -19,6 +19,7 @@ class Welcome(QWidget):
     Args:
         open_file: Asks for a file.
         open_folder: Asks for a folder.
+        simulate: Shows the form of a new simulation.
         settings: Holds the recent captures.
 
     Signals:
@@ -27,7 +28,13 @@ class Welcome(QWidget):
 
     recent_chosen = Signal(object)
 
-    def __init__(self, open_file: Callable[[], None], open_folder: Callable[[], None], settings: SettingsStore) -> None:
+    def __init__(
+        self,
+        open_file: Callable[[], None],
+        open_folder: Callable[[], None],
+        simulate: Callable[[], None],
+        settings: SettingsStore,
+    ) -> None:
         super().__init__()
         self._settings = settings
         title = QLabel(tr("CannScope"))
@@ -49,6 +56,9 @@ class Welcome(QWidget):
         buttons = QHBoxLayout()
         buttons.addWidget(self.folder_button)
         buttons.addWidget(self.file_button)
+        self.simulate_button = QPushButton(tr("New &simulation…"))
+        self.simulate_button.clicked.connect(lambda: simulate())
+        buttons.addWidget(self.simulate_button)
         buttons.addStretch(1)
         self._recent_title = QLabel(tr("Recent"))
         self._recent = QVBoxLayout()

@@ -40,9 +40,9 @@ FIRST_SCENARIO: Mapping[str, Any] = {
     "format": 1,
     "name": "gpt-oss-20b",
     "model": {"preset": "gpt-oss-20b"},
-    "device": {"preset": "910b2", "count": 8},
-    "parallel": {"tensor": 4},
-    "batch": {"micro": 1, "global": 16, "sequence_length": 4096},
+    "device": {"preset": "910b2", "count": 16},
+    "parallel": {"tensor": 4, "pipeline": 2},
+    "batch": {"micro": 1, "global": 8, "sequence_length": 4096},
     "run": {"steps": 5},
 }
 

@@ -3,8 +3,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from engine.workloads.scenario import OutOfMemoryPolicy
-from engine.workloads.scenario_file import read_scenario
+from engine.workloads.results import RunStatus
+from engine.workloads.scenario import Recompute
+from engine.workloads.scenario_file import read_scenario, scenario_from_document
+from engine.workloads.simulate import simulate
 from profiler_gui.session.document import Run
 from profiler_gui.session.simulating import directory_of_run
 from profiler_gui.window.simulation.dialog import NewSimulation
@@ -70,8 +72,13 @@ def choose(dialog, path, value):
     dialog.check()
 
 
-def test_what_stands_there_at_first_can_run(dialog):
+def test_what_stands_there_at_first_runs_to_its_end(dialog):
     assert dialog.check()
+    result = simulate(scenario_from_document(dialog.form.document, Path()))
+    assert result.status is RunStatus.DONE
+
+
+def test_what_stands_there_at_first_can_be_run(dialog):
     assert dialog.run_button.isEnabled()
     assert not dialog.run_b_button.isEnabled()
 
@@ -108,8 +115,8 @@ def test_a_change_reaches_the_scenario_and_nothing_else_does(dialog, scenario_fi
 )
 def test_an_error_of_the_engine_stands_beside_its_field(dialog, path, value, words):
     choose(dialog, ("parallel", "data"), 0)
-    if path == ("parallel", "tensor"):
-        choose(dialog, ("device", "count"), 3)
+    choose(dialog, ("parallel", "pipeline"), 1)
+    choose(dialog, ("device", "count"), 3 if path == ("parallel", "tensor") else 8)
     choose(dialog, path, value)
     problem = dialog.form.controls[path].problem
     assert words in problem.text()
@@ -160,11 +167,11 @@ def test_it_closes_when_the_run_opens(dialog, world):
 
 
 def test_the_last_scenario_is_there_again(dialog, world, qtbot):
-    choose(dialog, ("memory", "on_out_of_memory"), str(OutOfMemoryPolicy.SPLIT))
+    choose(dialog, ("memory", "recompute"), str(Recompute.FULL))
     dialog.run_button.click()
     again = NewSimulation(world.context)
     qtbot.addWidget(again)
-    assert again.form.document["memory"]["on_out_of_memory"] == "split"
+    assert again.form.document["memory"]["recompute"] == "full"
 
 
 def test_a_new_run_never_takes_the_directory_of_an_old_one(tmp_path):
