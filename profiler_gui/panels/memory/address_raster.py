@@ -112,6 +112,10 @@ def _compose(image: Any, segments: Any, releasable: Any, blocks: Any, palette: A
     height, width = image.shape
     for row in range(height):
         for column in range(width):
+            share = covered[row, column]
+            if share >= 1.0:  # most pixels: nothing to mix
+                image[row, column] = palette[4 + hue[row, column]]
+                continue
             below = palette[0]
             if segments[row, column] > 0.0:
                 if releasable[row, column] > 0.5:
@@ -120,9 +124,8 @@ def _compose(image: Any, segments: Any, releasable: Any, blocks: Any, palette: A
                     free = palette[3]
                 else:
                     free = palette[2]
-                below = _mixed(free, below, min(segments[row, column], np.float32(1.0)))
-            share = covered[row, column]
+                below = free if segments[row, column] >= 1.0 else _mixed(free, below, segments[row, column])
             if share > 0.0:
-                strength = MIN_STRENGTH_RATIO + (1.0 - MIN_STRENGTH_RATIO) * min(share, np.float32(1.0))
+                strength = MIN_STRENGTH_RATIO + (1.0 - MIN_STRENGTH_RATIO) * share
                 below = _mixed(palette[4 + hue[row, column]], below, strength)
             image[row, column] = below

@@ -1,8 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QLabel
 
+from engine.trace.trace import Origin
 from engine.workloads.results import RunStatus
 from engine.workloads.scenario import Recompute
 from engine.workloads.scenario_file import read_scenario, scenario_from_document
@@ -12,7 +14,7 @@ from profiler_gui.session.simulating import directory_of_run
 from profiler_gui.window.simulation.dialog import NewSimulation
 from profiler_gui.window.simulation.fields import LENGTHS, blamed_path, value_at, with_value
 from tests.support.panes import pane_world
-from tests.support.windows import drawn_document
+from tests.support.windows import built_window, drawn_document
 
 SCENARIO = """
 name = "small job"
@@ -195,3 +197,25 @@ def test_values_are_put_into_tables_and_taken_out_of_them():
     assert with_value({"a": {"b": 1}}, ("a", "b"), None) == {}
     assert value_at({"a": {"b": 1}}, ("a", "b")) == 1
     assert value_at({"a": 3}, ("a", "b")) is None
+
+
+def test_the_menu_leads_to_the_form_and_a_run_says_that_it_is_simulated(qapp, qtbot, tmp_path):
+    window = built_window(qapp, tmp_path, ())
+    qtbot.addWidget(window)
+    window.show()
+    session = window.context.session
+    assert window.commands.run("file.new_simulation", session)
+    form = window.findChild(NewSimulation)
+    assert form.isVisible()
+    document = drawn_document("gpu 7 | AA |")
+    session.show(document)
+    assert not window.header.simulated.isVisibleTo(window)
+    entry = document.job.ranks[0]
+    trace = replace(entry.trace, origin=Origin.SIMULATED)
+    run = replace(document, job=replace(document.job, ranks=(replace(entry, trace=trace),)))
+    session.show(run, Run.B)
+    assert window.header.simulated.text() == "SIMULATED · Run B"
+    session.show(run)
+    assert window.header.simulated.text() == "SIMULATED · Run A + B"
+    assert "(simulated)" in window.windowTitle()
+    window.close()
