@@ -107,6 +107,18 @@ def run_course(history: StepHistory) -> RunCourse:
     return RunCourse(slowdown, trend, _sentence(history, slowdown, trend))
 
 
+def stall_share_of_variance(history: StepHistory, first: int, stop: int) -> float | None:
+    """Returns R² of step time against the allocator's stalls over steps ``first``…``stop`` (exclusive).
+
+    Step times are first brought to the same number of tokens, by the whole run. None for fewer than three steps, and
+    where either does not vary: then the allocator explains nothing of it.
+    """
+    times, stalls = _without_tokens(history)[first:stop], history.stall_ns[first:stop].astype(np.float64)
+    if len(times) < 3 or not np.ptp(times) or not np.ptp(stalls):
+        return None
+    return float(np.corrcoef(times, stalls)[0, 1] ** 2)
+
+
 def pettitt_chance(values: Float64Array) -> float:
     """Returns the approximate probability that a series without a change drifts as much: 2 exp(−6 K² ÷ (n³ + n²))."""
     count = len(values)

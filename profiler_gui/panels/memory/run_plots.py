@@ -51,9 +51,11 @@ class RunPlots(pg.GraphicsLayoutWidget):
 
     Signals:
         step_opened: 0-based step that was double-clicked.
+        steps_shown: First step in view and the first one after it.
     """
 
     step_opened = Signal(int)
+    steps_shown = Signal(int, int)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -87,6 +89,7 @@ class RunPlots(pg.GraphicsLayoutWidget):
             plot.addItem(line, ignoreBounds=True)
         self._onset_text = pg.TextItem(anchor=(0, 0))
         self.times.addItem(self._onset_text, ignoreBounds=True)
+        self.times.getViewBox().sigXRangeChanged.connect(self._on_range)
         self.scene().sigMouseMoved.connect(self._hover)
         self.scene().sigMouseClicked.connect(self._click)
         theme.changed.connect(self._draw)
@@ -223,6 +226,11 @@ class RunPlots(pg.GraphicsLayoutWidget):
         self._onset_text.setAnchor((1 if is_late else 0, 0))
         self._onset_text.setText(text, color=QColor(colours.mark))
         self._onset_text.setPos(slowdown.onset, float(history.step_ns.max()) * 1.06)
+
+    def _on_range(self, area: Any, limits: tuple[float, float]) -> None:
+        if self._history is not None:
+            low, high = (min(max(round(limit), 0), len(self._history)) for limit in limits)
+            self.steps_shown.emit(low, high)
 
     # Pointer
 

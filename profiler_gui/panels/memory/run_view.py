@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from engine.core.number_format import format_count
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.memory.badge import Badge
 from profiler_gui.panels.memory.run_plots import RunPlots
@@ -36,6 +37,11 @@ class RunView(QWidget):
         self.sentence.setFont(font)
         self.plots = RunPlots(context.theme)
         self.plots.step_opened.connect(self._open_step)
+        self.plots.steps_shown.connect(self._explain)
+        self.explained = QLabel()
+        self.explained.setToolTip(
+            tr("R² of step time, brought to the same number of tokens, against the time the allocator cost")
+        )
         self.setFocusProxy(self.plots)
         legend = Legend(context.theme)
         legend.set_entries(_legend())
@@ -46,6 +52,7 @@ class RunView(QWidget):
         layout.setContentsMargins(10, 8, 10, 8)
         layout.setSpacing(4)
         layout.addLayout(head)
+        layout.addWidget(self.explained)
         layout.addWidget(self.plots, 1)
         layout.addWidget(legend)
         for signal in (self._session.document_changed, self._session.rank_changed):
@@ -67,6 +74,7 @@ class RunView(QWidget):
         if history is None or trace is None:
             self.plots.set_history(None, None)
             self.sentence.setText(tr("This capture keeps no history of its run."))
+            self.explained.clear()
             return
         course = self._course(history)
         self.badge.show_provenance(_provenance(str(trace.origin)))
@@ -78,6 +86,23 @@ class RunView(QWidget):
         from engine.analyses.slowdown import run_course
 
         return self._session.derived(("run course", self._session.rank), lambda: run_course(history))
+
+    def _explain(self, first: int, stop: int) -> None:
+        """Says how much of the variation of the steps in view goes with the allocator's stalls."""
+        from engine.analyses.slowdown import stall_share_of_variance
+
+        history = self.history
+        if history is None or stop <= first:
+            return
+        share = stall_share_of_variance(history, first, stop)
+        steps = {"first": format_count(first), "last": format_count(stop - 1)}
+        if share is None:
+            self.explained.setText(tr("Steps {first}–{last} in view: the allocator explains nothing of them", **steps))
+        else:
+            text = tr(
+                "Steps {first}–{last} in view: R² of step time and allocator {share}", share=f"{share:.2f}", **steps
+            )
+            self.explained.setText(text)
 
     def _mark_recorded(self) -> None:
         summary, history = self._session.summary, self.history

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.analyses.memory_trend import MemoryVerdict
-from engine.analyses.slowdown import pettitt_chance, run_course
+from engine.analyses.slowdown import pettitt_chance, run_course, stall_share_of_variance
 from engine.core.units import GIB
 from tests.support.histories import made_history
 
@@ -48,6 +48,14 @@ def test_a_small_drift_is_not_worth_a_sentence():
 
 def test_a_short_run_says_that_it_is_short():
     assert "too few" in run_course(made_history(20)).sentence
+
+
+def test_stalls_explain_a_slowdown_of_theirs_and_nothing_else():
+    by_allocator, otherwise = made_history(slower_from=300), made_history(slower_from=300, by_allocator=False)
+    assert stall_share_of_variance(by_allocator, 300, 800) > 0.9
+    assert stall_share_of_variance(by_allocator, 0, 300) is None
+    assert stall_share_of_variance(otherwise, 300, 800) is None
+    assert stall_share_of_variance(by_allocator, 5, 7) is None
 
 
 def test_equal_steps_have_no_drift():

@@ -92,6 +92,13 @@ def test_a_step_reads_what_it_took_and_what_memory_did(world, views):
         assert words in text
 
 
+def test_zooming_to_steps_says_how_much_the_allocator_explains_of_them(world, views):
+    world.session.show(simulated(step_history=history_table(made_history(slower_from=300))))
+    assert "Steps 0–799 in view: R²" in views.run.explained.text()
+    views.run.plots.times.setXRange(10, 200, padding=0)
+    assert "Steps 10–199 in view: the allocator explains nothing" in views.run.explained.text()
+
+
 def test_plots_take_the_colours_of_the_theme(world, views):
     world.session.show(simulated(step_history=history_table(made_history())))
     light = views.run.plots.grab().toImage()
