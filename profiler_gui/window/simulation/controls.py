@@ -200,11 +200,17 @@ class LengthsControl(FieldControl):
         self._shortest = self._tokens(tr("Shortest"), 1)
         self._longest = self._tokens(tr("Longest"), 2 * _USUAL_LENGTH)
         self._given: Mapping[str, Any] = {}
-        row = QHBoxLayout(editor)
-        row.setContentsMargins(0, 0, 0, 0)
+        rows = QVBoxLayout(editor)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(2)
         self._labels = {box: QLabel(text) for box, text in ((self._sigma, "σ"), (self._longest, "≤"))}
-        for widget in (self._kind, self._mean, *self._pair(self._sigma), self._shortest, *self._pair(self._longest)):
-            row.addWidget(widget)
+        # Two rows, so that no distribution makes the form wider.
+        above, below = (self._kind, self._mean), (*self._pair(self._sigma), self._shortest, *self._pair(self._longest))
+        for widgets in (above, below):
+            row = QHBoxLayout()
+            for widget in widgets:
+                row.addWidget(widget, 0 if isinstance(widget, QLabel) else 1)
+            rows.addLayout(row)
         super().__init__(editor, tr("Sequence length"))
         self.setFocusProxy(self._kind)
         self._kind.currentIndexChanged.connect(self._on_kind)

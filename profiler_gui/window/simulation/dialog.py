@@ -34,6 +34,8 @@ from profiler_gui.window.simulation.form import ScenarioForm
 
 CHECK_AFTER_MS = 150
 """The engine looks at the scenario this long after the last change."""
+ROOM_PX = 60
+"""For the scroll bar, and for controls that become wider."""
 KEPT_SCENARIO = "simulation/scenario"
 """State under which the scenario of the last run is kept."""
 FIRST_SCENARIO: Mapping[str, Any] = {
@@ -114,7 +116,7 @@ class NewSimulation(QDialog):
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidget(self.form)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setMinimumWidth(self.form.sizeHint().width() + scroll.verticalScrollBar().sizeHint().width())
+        scroll.setMinimumWidth(self.form.sizeHint().width() + ROOM_PX)
         place = QHBoxLayout()
         label = QLabel(tr("Captures go &to"))
         label.setBuddy(self.directory)
