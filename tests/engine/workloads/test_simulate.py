@@ -1,5 +1,6 @@
 """Whole runs: times, memory, what the training loop does when memory runs out."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,24 @@ def test_an_optimization_that_does_not_act_here_is_refused() -> None:
 def test_every_allocator_runs_a_job_under_its_limit(allocator: str) -> None:
     memory = run(memory={"allocator": allocator, "limit_bytes": 6_000_000_000}).memory[0]
     assert 0 < memory.peak_allocated_bytes.max() <= memory.peak_reserved_bytes.max() <= 6_000_000_000
+
+
+def test_rules_of_automatic_memory_management_come_from_the_file_beside_the_scenario(tmp_path: Path) -> None:
+    """Rules that give every free page back at each synchronisation leave less reserved after a step and cost calls."""
+    rules = {"format": 1, "defragmentation": {"release_stranded_mib": 0}}
+    (tmp_path / "release.json").write_text(json.dumps(rules), encoding="utf-8")
+    lengths = {"distribution": "lognormal", "mean": 1024, "sigma": 0.5, "max": 2048}
+    born = {"per_step": 8, "lifetime_steps": 2}
+    document: dict[str, Any] = {"model": SMALL, "device": {"preset": "910b2"}, "run": {"steps": 5}}
+    document |= {"batch": {"micro": 2, "global": 4, "sequence_length": lengths}, "optimizations": FUSED}
+    memory = {"allocator": "amc", "long_lived": born}
+    shipped = simulate(scenario_from_document({**document, "memory": memory}, tmp_path)).memory[0]
+    memory["rules"] = "release.json"
+    ruled = simulate(scenario_from_document({**document, "memory": memory}, tmp_path)).memory[0]
+    assert ruled.end_reserved_bytes[4] < ruled.peak_reserved_bytes[4]
+    assert ruled.end_reserved_bytes[4] < shipped.end_reserved_bytes[4]
+    assert ruled.driver_calls[1:].sum() > shipped.driver_calls[1:].sum()
+    assert ruled.stall_ns[4] > shipped.stall_ns[4]
 
 
 def test_two_allocators_at_once_are_refused() -> None:
