@@ -1,5 +1,6 @@
 """A simulated run for people and for scripts (``cannscope.run/1``)."""
 
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -81,6 +82,7 @@ def scenario_document(scenario: Scenario) -> dict[str, Any]:
             "limit_bytes": memory.limit_bytes,
             "on_out_of_memory": memory.on_out_of_memory.value,
             "recompute": memory.recompute.value,
+            "tiering": None if memory.tiering is None else asdict(memory.tiering),
         },
         "steps": scenario.run.steps,
         "optimizations": {name: dict(values) for name, values in scenario.optimizations.items()},
@@ -131,6 +133,7 @@ def _history_document(result: RunResult) -> list[dict[str, Any]]:
             "driver_calls": item.driver_calls.tolist(),
             "out_of_memory_caught": item.caught.tolist(),
             "allocator_stall_us": (item.stall_ns / NS_PER_US).tolist(),
+            "migrated_bytes": item.migrated_bytes.tolist(),
         }
         for item in result.memory
     ]

@@ -19,6 +19,7 @@ from engine.workloads.memory_plan import (
     persistent_requests,
     program_requests,
 )
+from engine.workloads.migrations import with_migrations
 from engine.workloads.program import Item
 from engine.workloads.scenario import LongLived
 
@@ -37,6 +38,7 @@ class MemoryRecord:
         driver_calls: Segments and pages taken and given back.
         caught: Out-of-memory errors the training loop caught.
         stall_ns: Host time of all that.
+        migrated_bytes: Moved between HBM and DDR, both ways.
         failed_bytes: Size of the request that ended the run, 0 where none did.
     """
 
@@ -49,6 +51,7 @@ class MemoryRecord:
     driver_calls: int
     caught: int
     stall_ns: int
+    migrated_bytes: int
     failed_bytes: int
 
 
@@ -109,11 +112,13 @@ class JobMemory:
     _caught: int = 0
     _keeps: bool = False
     _failed_bytes: int = 0
+    _address_of: dict[int, int] = field(default_factory=dict)
 
     def load(self, sizes: Int64Array) -> bool:
         """Allocates what lives as long as the job; returns whether it fitted."""
         self._next_id = self.plan.persistent_count + self.plan.step_id_count
         run = self._ask(persistent_requests(sizes))
+        self._address_of = dict(enumerate(run.address.tolist()))
         return not _ran_out(run)
 
     def serve(
@@ -126,6 +131,8 @@ class JobMemory:
         placed = program_requests(self.plan, items, length_of, sequences)
         placed = self._with_long_lived(placed, step, births)
         run = self._ask(placed.log)
+        if self._address_of:
+            run = self._runs[-1] = with_migrations(run, placed.log, self._address_of)
         result = StretchResult(_stalls(run, placed, self.costs), -1, 0, ServedStretch(placed, run))
         if _ran_out(run):
             last = run.served - 1
@@ -194,6 +201,9 @@ class JobMemory:
             driver_calls=int(np.isin(actions, DRIVER_CALLS).sum()),
             caught=self._caught,
             stall_ns=sum(int(self.costs.of(run.driver).sum()) for run in runs) + self._caught * self.costs.catch_ns,
+            migrated_bytes=sum(
+                int(run.driver.size_bytes[run.driver.action == DriverAction.MIGRATE].sum()) for run in runs
+            ),
             failed_bytes=self._failed_bytes,
         )
         self._caught = 0

@@ -12,6 +12,7 @@ from engine.workloads.blocks import NEXT, Block
 from engine.workloads.parameters import ADAM_STATE_BYTES, MAIN_GRADIENT_BYTES, WeightTensor, shard_count
 from engine.workloads.program import Item, ItemKind
 from engine.workloads.scenario import Scenario
+from engine.workloads.tiering import EVICTED, moved_pieces
 
 ALLOCATE, FREE = int(RequestKind.ALLOCATE), int(RequestKind.FREE)
 
@@ -116,18 +117,23 @@ def persistent_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int
     bf16 or fp16 weights (2 bytes a parameter), fp32 gradients in one flat buffer (4), fp32 master weight and two
     moments (12, over the replicas with a distributed optimizer): 18 bytes a parameter. ``reuse_fp32_parameters`` keeps
     the training weights inside the master weights and saves their 2 bytes.
+    Cold state is in the pieces it moves in; state comes last.
     """
     element = scenario.model.dtype.size_bytes
     reuses = scenario.enabled("memory.reuse_fp32_parameters")
     sizes = [] if reuses else [tensor.element_count * element for tensor in weights]
     sizes.append(sum(tensor.element_count for tensor in weights) * MAIN_GRADIENT_BYTES)
+    return np.concatenate((np.array(sizes, np.int64), state_sizes(scenario, weights)))
+
+
+def state_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int64Array:
+    """Returns the sizes of the optimizer's state alone, int64."""
     state = [shard_count(tensor, scenario.parallel) for tensor in weights]
     if scenario.parallel.distributed_optimizer:
         state = [sum(state)]
     part = ADAM_STATE_BYTES // 3
-    for count in state:
-        sizes += [count * part] * 3
-    return np.array(sizes, np.int64)
+    sizes = np.repeat(np.array(state, np.int64) * part, 3)
+    return moved_pieces(sizes) if scenario.memory.tiering else sizes
 
 
 def persistent_requests(sizes: Int64Array) -> RequestLog:
@@ -165,6 +171,12 @@ def program_requests(
             kind, tag = (ALLOCATE if receives else FREE), int(BufferTag.STEP)
             size = plan.transfer_bytes[length] if receives else 0
             row = (kind, base + plan.names.index(item.block), size, tag, index, 0)
+            parts.append(tuple(np.array([value], np.int64) for value in row))  # type: ignore[arg-type]  # six of them
+        elif item.kind is ItemKind.PREFETCH or (item.kind is ItemKind.AWAIT and item.key[:1] == (EVICTED,)):
+            # What the request costs the host stalls the block that comes next.
+            following = next(at for at in range(index, len(items)) if items[at].kind is ItemKind.BLOCK)
+            kind = ALLOCATE if item.kind is ItemKind.PREFETCH else FREE
+            row = (kind, item.slot, item.payload_bytes, int(BufferTag.PERSISTENT), following, 0)
             parts.append(tuple(np.array([value], np.int64) for value in row))  # type: ignore[arg-type]  # six of them
     nothing = np.empty(0, np.int64)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [nothing] * 6

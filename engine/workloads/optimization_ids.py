@@ -49,6 +49,7 @@ SIMULATED_IN_TRAINING = frozenset(
         "memory.stitching",
         "memory.static_plan",
         "memory.amc",
+        "memory.tiering",
         "memory.recompute",
         "memory.reuse_fp32_parameters",
         "communication.overlap_gradients",

@@ -44,6 +44,10 @@ class ItemKind(IntEnum):
     """Computing waits for all exchanges so far (or for the one of this layer)."""
     SYNCHRONIZE = 5
     """The host waits for the device."""
+    EVICT = 6
+    """A copy from HBM to DDR begins; the AWAIT of its key gives the HBM back."""
+    PREFETCH = 7
+    """A copy from DDR into newly allocated HBM begins."""
 
 
 class Item(NamedTuple):
@@ -53,10 +57,11 @@ class Item(NamedTuple):
         kind: What.
         block: Name of the block (BLOCK).
         micro_batch: −1 outside.
-        slot: Where the layer's tensors are kept: chunk × (layers per chunk + 2) + layer inside the chunk.
+        slot: Where the layer's tensors are kept: chunk × (layers per chunk + 2) + layer inside the chunk. Of copies and
+            their AWAIT: the block id of what moves.
         layer: Layer of the model, −1 outside.
         key: Identity of the transfer, the same for all members; the slot an AWAIT is about (() for all).
-        payload_bytes: Of an EXCHANGE.
+        payload_bytes: Of an EXCHANGE or a copy.
         collective: Of an EXCHANGE.
         group: Of an EXCHANGE.
     """

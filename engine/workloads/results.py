@@ -34,6 +34,7 @@ class ClassMemory:
         driver_calls: Per step.
         caught: Out-of-memory errors caught, per step.
         stall_ns: Host time of all that, per step.
+        migrated_bytes: Moved between HBM and DDR, both ways, per step.
         failed_bytes: Size of the request that ended the run, 0 where none did.
         limit_bytes: What could be reserved.
     """
@@ -49,6 +50,7 @@ class ClassMemory:
     driver_calls: Int64Array
     caught: Int64Array
     stall_ns: Int64Array
+    migrated_bytes: Int64Array
     failed_bytes: int
     limit_bytes: int
 

@@ -1,6 +1,6 @@
 """What a run keeps between steps: prices, programs, and the memory of every class of ranks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from engine.workloads.driver_costs import load_driver_costs
 from engine.workloads.job_allocator import new_job_allocator
 from engine.workloads.job_memory import JobMemory, MemoryRecord
 from engine.workloads.lowering import fusions_of
-from engine.workloads.memory_plan import add_blocks, memory_plan, persistent_sizes
+from engine.workloads.memory_plan import add_blocks, memory_plan, persistent_sizes, state_sizes
 from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING
 from engine.workloads.program import StageProgram, lowering_of, stage_program, step_blocks, transfer_bytes
 from engine.workloads.scenario import LengthDistribution, OutOfMemoryPolicy, Scenario, WorkloadKind
 from engine.workloads.sequence_lengths import RunLengths, draw_lengths
 from engine.workloads.step_graph import RankClass
 from engine.workloads.templates import Machine, Template, priced
+from engine.workloads.tiering import check_tiering, tiered_items
 
 
 @dataclass(eq=False)
@@ -88,6 +89,17 @@ def _tensor_transfer_ratio(scenario: Scenario) -> float:
     return load_parameters().shared_value("fused_transfer_ratio") if fused else 1.0
 
 
+def _program(scenario: Scenario, stage: int) -> StageProgram:
+    """Returns the program of a stage, with the copies of its cold tensors."""
+    program, tiering = stage_program(scenario, stage), scenario.memory.tiering
+    if tiering is None:
+        return program
+    pieces = state_sizes(scenario, program.weights)
+    check_tiering(scenario, int(pieces.sum()))
+    first = len(persistent_sizes(scenario, program.weights)) - len(pieces)
+    return replace(program, items=tiered_items(program.items, first, pieces, tiering.prefetch_distance))
+
+
 def prepared_run(scenario: Scenario) -> RunState:
     """Returns the state of a run before its first step. Raises ScenarioError."""
     check_simulated(scenario)
@@ -95,7 +107,7 @@ def prepared_run(scenario: Scenario) -> RunState:
     replicas = scenario.parallel.data if varies or scenario.memory.long_lived.per_step > 0 else 1
     lengths = draw_lengths(scenario, replicas)
     network = network_of(topology_of(scenario.device), scenario.devices_per_node)
-    programs = tuple(stage_program(scenario, stage) for stage in range(scenario.parallel.pipeline))
+    programs = tuple(_program(scenario, stage) for stage in range(scenario.parallel.pipeline))
     low = lowering_of(scenario, lengths.known)
     state = RunState(
         scenario=scenario,

@@ -143,6 +143,19 @@ class LongLived:
 
 
 @dataclass(frozen=True, slots=True)
+class Tiering:
+    """Which tensors wait in the host's memory (DDR) while a step does not need them: a simulator's term.
+
+    Attributes:
+        cold: Classes of tensors that leave HBM.
+        prefetch_distance: Blocks of the program ahead of its use at which a cold tensor is fetched.
+    """
+
+    cold: tuple[str, ...] = ()
+    prefetch_distance: int = 2
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySettings:
     """Device memory and how it is managed.
 
@@ -153,6 +166,7 @@ class MemorySettings:
         recompute: Which activations are computed twice.
         rules: Path of a JSON file with the rules of automatic memory management, None for its defaults.
         long_lived: Tensors that outlive their step.
+        tiering: What leaves HBM for DDR; None for nothing.
     """
 
     allocator: str = "caching"
@@ -161,6 +175,7 @@ class MemorySettings:
     recompute: Recompute = Recompute.NONE
     rules: str | None = None
     long_lived: LongLived = LongLived()
+    tiering: Tiering | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from engine.workloads.scenario import (
 )
 from engine.workloads.scenario_checks import check_scenario
 from engine.workloads.scenario_keys import Table, nearest
+from engine.workloads.tiering_keys import enabled_tiering, read_tiering
 
 FORMAT = 1
 ALLOCATORS = ("caching", "caching-cuda", "expandable", "stitching", "static", "amc")
@@ -86,6 +87,8 @@ def scenario_from_document(document: Mapping[str, Any], folder: Path) -> Scenari
         optimizations=_optimizations(root.table("optimizations")),
     )
     root.finish()
+    tiering = enabled_tiering(scenario.memory.tiering, scenario.optimizations)
+    scenario = replace(scenario, memory=replace(scenario.memory, tiering=tiering))
     if not root.has("batch") and scenario.kind is WorkloadKind.TRAINING:
         batch = replace(scenario.batch, global_sequences=scenario.batch.micro * scenario.parallel.data)
         scenario = replace(scenario, batch=batch)
@@ -262,6 +265,7 @@ def _memory(table: Table, folder: Path) -> MemorySettings:
         recompute=table.choice("recompute", Recompute, defaults.recompute),
         rules=str(folder / table.text("rules")) if table.has("rules") else None,
         long_lived=long_lived,
+        tiering=read_tiering(table),
     )
     table.finish()
     return memory

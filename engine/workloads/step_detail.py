@@ -68,6 +68,8 @@ class _RankWriter:
                 self._between_stages(part.item, part.length)
             elif part.item.kind is ItemKind.EXCHANGE:
                 self._exchange(part.item)
+            elif part.item.kind in (ItemKind.EVICT, ItemKind.PREFETCH):
+                self._copy(part.item)
             else:
                 self._await(part.item)
             self.host_task.append(first)
@@ -200,6 +202,23 @@ class _RankWriter:
         )
         self.columns.wait(np.array([begin, self._computing, self._transfer]), task)
         self._exchanges.setdefault(item.key[3:], []).append(task)
+
+    def _copy(self, item: Item) -> None:
+        """Adds a copy between HBM and DDR; one into HBM waits for what used those bytes before."""
+        fetches = item.kind is ItemKind.PREFETCH
+        begin = self._dispatch("aten::copy_")
+        task = self.columns.add(
+            1,
+            name=self._builder.strings.intern("MEMCPY_ASYNC"),
+            kind=int(TaskKind.COPY),
+            stream=int(Stream.COPY),
+            duration_ns=self._step.copy_ns(item.payload_bytes),
+            bytes=item.payload_bytes,
+        )
+        self.columns.wait(begin, task)
+        if fetches:
+            self.columns.wait(np.array([self._computing, self._transfer]), task)
+        self._exchanges.setdefault(item.key, []).append(task)
 
     def _await(self, item: Item) -> None:
         if item.kind is ItemKind.AWAIT and item.key:

@@ -19,6 +19,7 @@ from engine.workloads.executed import Executed
 from engine.workloads.layout import Place, group_name, group_ranks, rank_of
 from engine.workloads.program import Item, ItemKind
 from engine.workloads.templates import Machine, Template, chain_times
+from engine.workloads.tiering import copy_ns
 
 NONE = -1
 _COLUMNS = ("name", "kind", "rank", "stream", "duration_ns", "rendezvous", "bytes", "micro_batch", "layer")
@@ -110,6 +111,13 @@ class StepGraphWriter:
             self._prices[key] = int(collective_durations(item.collective, payload, members, self.machine.network)[0])
         return self._prices[key]
 
+    def copy_ns(self, size_bytes: int) -> int:
+        """Returns how long a copy between HBM and DDR takes."""
+        key = ("copy", size_bytes)
+        if key not in self._prices:
+            self._prices[key] = copy_ns(self.machine.device, size_bytes)
+        return self._prices[key]
+
     def transfer_ns(self, stage: int, other: int, length: int) -> int:
         """Returns how long an activation takes from one stage to another."""
         key = ("transfer", stage, other, length)
@@ -182,6 +190,8 @@ class _ClassWriter:
             self._transfer(item, length)
         elif item.kind is ItemKind.EXCHANGE:
             self._exchange(item)
+        elif item.kind in (ItemKind.EVICT, ItemKind.PREFETCH):
+            self._copy(item)
         elif item.kind is ItemKind.AWAIT:
             if item.key:
                 self._pending += self._exchanges.pop(item.key, [])
@@ -219,6 +229,16 @@ class _ClassWriter:
             # Megatron-LM waits for the device after a receive, so the host cannot run ahead of it.
             self._pending.append(task)
             self.synchronize()
+
+    def _copy(self, item: Item) -> None:
+        """Adds a copy between HBM and DDR; one into HBM waits for what used those bytes before."""
+        graph = self._graph
+        begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, self._host_ns, ())
+        before = (begin, self._device) if item.kind is ItemKind.PREFETCH else (begin,)
+        duration_ns = graph.copy_ns(item.payload_bytes)
+        size = item.payload_bytes
+        task = graph.add("copy", TaskKind.COPY, self._rank, Stream.COPY, duration_ns, before, bytes=size)
+        self._exchanges.setdefault(item.key, []).append(task)
 
     def _exchange(self, item: Item) -> None:
         graph = self._graph

@@ -26,6 +26,13 @@ JOBS: dict[str, dict[str, Any]] = {
     "overlaps": {"device": {"count": 8}, "parallel": {"tensor": 4}, "optimizations": {**FUSED, **OVERLAPS}},
     "recompute": {"memory": {"recompute": "full"}},
     "unfused": {"optimizations": {}},
+    "tiers": {"memory": {"tiering": {"cold": ["optimizer_state"], "prefetch_distance": 3}}},
+    "tiers and stages": {
+        "device": {"count": 8},
+        "parallel": {"pipeline": 2, "tensor": 2},
+        "memory": {"tiering": {"cold": ["optimizer_state"]}},
+        "optimizations": {**FUSED, **OVERLAPS},
+    },
     "experts": {
         "model": {**MODEL, "ffn": 512, "experts": 4, "top_k": 2},
         "device": {"count": 4},
