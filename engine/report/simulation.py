@@ -134,6 +134,7 @@ def _history_document(result: RunResult) -> list[dict[str, Any]]:
             "out_of_memory_caught": item.caught.tolist(),
             "allocator_stall_us": (item.stall_ns / NS_PER_US).tolist(),
             "migrated_bytes": item.migrated_bytes.tolist(),
+            "simulator_only_compacted_bytes": item.compacted_bytes.tolist(),
         }
         for item in result.memory
     ]
@@ -162,6 +163,11 @@ def run_text(result: RunResult) -> RenderableType:
             f"reserved of {format_bytes(worst.limit_bytes)}; {trend.sentence}"
         )
     )
+    compacted = sum(int(item.compacted_bytes.sum()) for item in result.memory)
+    if compacted:
+        lines.append(
+            Text(f"{format_bytes(compacted)} of live tensors moved by compaction: only a simulator can do that")
+        )
     parts: list[RenderableType] = [*lines]
     if len(result.step_ns) >= 2 * _EIGHTHS:
         parts.append(_course(result, worst, trend))

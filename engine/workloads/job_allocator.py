@@ -15,7 +15,7 @@ def new_job_allocator(scenario: Scenario) -> Allocator:
     """Returns the allocator of a scenario under its limit.
 
     Raises:
-        ScenarioError: Optimizations name several.
+        ScenarioError: Optimizations name several, or compaction is to move what is in two tiers.
         EngineError: The file of rules cannot be used.
     """
     memory, name = scenario.memory, _allocator_name(scenario)
@@ -23,6 +23,8 @@ def new_job_allocator(scenario: Scenario) -> Allocator:
     policy = allocator_policy(name).under(limit)
     policy = replace(policy, settings=_tuned(policy.settings, scenario))
     rules = read_amc_rules(Path(memory.rules)) if memory.rules and name == "amc" else None
+    if rules is not None and rules.simulator_only_compaction and memory.tiering is not None:
+        raise ScenarioError("memory.tiering cannot be combined with simulator_only_compaction in memory.rules")
     return new_allocator(policy, 1, rules)
 
 

@@ -39,6 +39,7 @@ class MemoryRecord:
         caught: Out-of-memory errors the training loop caught.
         stall_ns: Host time of all that.
         migrated_bytes: Moved between HBM and DDR, both ways.
+        compacted_bytes: Of live blocks moved inside HBM, which only a simulator can do.
         failed_bytes: Size of the request that ended the run, 0 where none did.
     """
 
@@ -52,6 +53,7 @@ class MemoryRecord:
     caught: int
     stall_ns: int
     migrated_bytes: int
+    compacted_bytes: int
     failed_bytes: int
 
 
@@ -201,9 +203,8 @@ class JobMemory:
             driver_calls=int(np.isin(actions, DRIVER_CALLS).sum()),
             caught=self._caught,
             stall_ns=sum(int(self.costs.of(run.driver).sum()) for run in runs) + self._caught * self.costs.catch_ns,
-            migrated_bytes=sum(
-                int(run.driver.size_bytes[run.driver.action == DriverAction.MIGRATE].sum()) for run in runs
-            ),
+            migrated_bytes=_moved_bytes(runs, DriverAction.MIGRATE),
+            compacted_bytes=_moved_bytes(runs, DriverAction.COMPACT),
             failed_bytes=self._failed_bytes,
         )
         self._caught = 0
@@ -252,6 +253,10 @@ class JobMemory:
 def _requests(kinds: Sequence[int], blocks: Sequence[int], sizes: Sequence[int], tags: Sequence[int]) -> RequestLog:
     columns = [np.array(values, np.int64) for values in (kinds, blocks, sizes, tags)]
     return RequestLog(columns[0], columns[1], columns[2], np.zeros_like(columns[0]), columns[3])
+
+
+def _moved_bytes(runs: Sequence[AllocatorRun], action: DriverAction) -> int:
+    return sum(int(run.driver.size_bytes[run.driver.action == action].sum()) for run in runs)
 
 
 def _ran_out(run: AllocatorRun) -> bool:

@@ -45,7 +45,10 @@ class KeptAddresses:
 
 
 def kept_addresses(allocator: Allocator) -> KeptAddresses | None:
-    """Returns what is to be kept from now on; None for policies without a store of blocks to show."""
-    if not isinstance(allocator, CachingAllocator):
+    """Returns what is to be kept from now on; None for policies without a store of blocks to show.
+
+    A map has one address per block, so there is none where compaction moves live blocks.
+    """
+    if not isinstance(allocator, CachingAllocator) or allocator.settings.simulator_only_compaction:
         return None
     return KeptAddresses(allocator, allocator.layout())

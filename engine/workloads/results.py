@@ -35,6 +35,7 @@ class ClassMemory:
         caught: Out-of-memory errors caught, per step.
         stall_ns: Host time of all that, per step.
         migrated_bytes: Moved between HBM and DDR, both ways, per step.
+        compacted_bytes: Of live blocks moved inside HBM, per step: only a simulator can do that.
         failed_bytes: Size of the request that ended the run, 0 where none did.
         limit_bytes: What could be reserved.
     """
@@ -51,6 +52,7 @@ class ClassMemory:
     caught: Int64Array
     stall_ns: Int64Array
     migrated_bytes: Int64Array
+    compacted_bytes: Int64Array
     failed_bytes: int
     limit_bytes: int
 

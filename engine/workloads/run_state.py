@@ -118,7 +118,7 @@ def prepared_run(scenario: Scenario) -> RunState:
         classes=tuple(RankClass(stage, replica) for stage in range(len(programs)) for replica in range(replicas)),
     )
     blocks = step_blocks(scenario, low.with_lengths(lengths.known[:1]))
-    costs = load_driver_costs()
+    costs = load_driver_costs(scenario.device)
     for number, ranks in enumerate(state.classes):
         program = programs[ranks.stage]
         sizes = persistent_sizes(scenario, program.weights)

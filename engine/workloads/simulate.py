@@ -140,6 +140,7 @@ def _class_memory(state: RunState, number: int) -> ClassMemory:
         caught=column("caught"),
         stall_ns=column("stall_ns"),
         migrated_bytes=column("migrated_bytes"),
+        compacted_bytes=column("compacted_bytes"),
         failed_bytes=records[-1].failed_bytes if records else 0,
         limit_bytes=scenario.memory.limit_bytes or scenario.device.hbm_usable_bytes,
     )

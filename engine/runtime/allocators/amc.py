@@ -6,7 +6,8 @@
 * ``defragmentation``: at every n-th synchronisation with the device, free pages and segments are given back when more
   than so many MiB are stranded.
 
-Nothing here moves a live tensor: kernels hold raw pointers.
+None of these moves a live tensor: kernels hold raw pointers. ``simulator_only_compaction`` does, before memory is given
+back: it is what only a simulator can do, never a default, and labelled so wherever a run with it is shown.
 """
 
 import difflib
@@ -24,7 +25,7 @@ from engine.runtime.allocators.caching import CACHING, EXPANDABLE, CachingAlloca
 from engine.runtime.allocators.caching_rules import CachingSettings
 
 _TAGS = tuple(tag.name.lower() for tag in BufferTag)
-_KEYS = ("format", "classes", "expandable_segments", "defragmentation")
+_KEYS = ("format", "classes", "expandable_segments", "defragmentation", "simulator_only_compaction")
 _DEFRAGMENTATION_KEYS = ("release_stranded_mib", "interval_synchronizations")
 
 
@@ -37,12 +38,14 @@ class AmcRules:
         expandable_segments: Whether segments grow by pages.
         release_stranded_bytes: Free pages are given back at a synchronisation when more is stranded; None for never.
         interval_synchronizations: Look at every n-th synchronisation only.
+        simulator_only_compaction: Whether live blocks slide together first, which no real runtime can do.
     """
 
     class_of_tag: tuple[int, ...]
     expandable_segments: bool
     release_stranded_bytes: int | None
     interval_synchronizations: int
+    simulator_only_compaction: bool = False
 
 
 def default_amc_rules() -> AmcRules:
@@ -77,11 +80,16 @@ def parse_amc_rules(text: str, source: str) -> AmcRules:
     stranded_mib = defragmentation.get("release_stranded_mib")
     limit = None if stranded_mib is None else _integer(stranded_mib, 0, source, "release_stranded_mib") * MIB
     interval = _integer(defragmentation.get("interval_synchronizations", 1), 1, source, "interval_synchronizations")
+    compacts = rules.get("simulator_only_compaction", False)
+    if not isinstance(compacts, bool) or (compacts and limit is None):
+        message = f"{source}: simulator_only_compaction must be true or false, true only with release_stranded_mib"
+        raise EngineError(message)
     return AmcRules(
         class_of_tag=tuple(_integer(classes.get(tag, 0), 0, source, f"classes.{tag}") for tag in _TAGS),
         expandable_segments=bool(rules.get("expandable_segments", True)),
         release_stranded_bytes=limit,
         interval_synchronizations=interval,
+        simulator_only_compaction=compacts,
     )
 
 
@@ -92,6 +100,7 @@ def amc_settings(rules: AmcRules, limit_bytes: int | None = None) -> CachingSett
         limit_bytes=limit_bytes,
         release_stranded_bytes=rules.release_stranded_bytes,
         release_interval=rules.interval_synchronizations,
+        simulator_only_compaction=rules.simulator_only_compaction,
     )
 
 

@@ -23,6 +23,7 @@ from engine.runtime.allocators.block_store import (
 )
 from engine.runtime.allocators.cache_release import collect_garbage, release_cache, release_for
 from engine.runtime.allocators.caching_rules import SMALL_LIMIT_BYTES, UNLIMITED, rounded_size
+from engine.runtime.allocators.compaction import compact
 from engine.runtime.allocators.compiled import compiled
 from engine.runtime.allocators.driver_memory import mapped_block, new_segment
 from engine.runtime.allocators.interface import DriverAction, RequestKind
@@ -143,7 +144,10 @@ def synchronized(blocks, rules):
     blocks.totals[SYNCHRONIZATIONS] += 1
     if rules.release_stranded == UNLIMITED or blocks.totals[SYNCHRONIZATIONS] % rules.release_interval != 0:
         return
-    if releasable_bytes(blocks) > 0 and stranded_bytes(blocks, UNLIMITED) > rules.release_stranded:
+    if rules.compacts and stranded_bytes(blocks, UNLIMITED) > rules.release_stranded:
+        compact(blocks)
+        release_cache(blocks)
+    elif releasable_bytes(blocks) > 0 and stranded_bytes(blocks, UNLIMITED) > rules.release_stranded:
         release_cache(blocks)
 
 

@@ -45,6 +45,7 @@ class CachingSettings:
         release_stranded_bytes: At a synchronisation, free pages are given back when more than this is stranded; None
             for never (no allocator of PyTorch does; a rule of automatic memory management).
         release_interval: That is looked at every n-th synchronisation.
+        simulator_only_compaction: Live blocks slide together before pages are given back. No real runtime can.
     """
 
     pad_bytes: int = NPU_PAD_BYTES
@@ -60,6 +61,7 @@ class CachingSettings:
     large_page_bytes: int = LARGE_SEGMENT_BYTES
     release_stranded_bytes: int | None = None
     release_interval: int = 1
+    simulator_only_compaction: bool = False
 
 
 class Rules(NamedTuple):
@@ -77,6 +79,7 @@ class Rules(NamedTuple):
     reservation: int
     release_stranded: int
     release_interval: int
+    compacts: bool
     divisions: Int64Array
 
 
@@ -102,6 +105,7 @@ def rules_of(settings: CachingSettings) -> Rules:
         reservation=settings.device_memory_bytes * 9 // 8,
         release_stranded=UNLIMITED if settings.release_stranded_bytes is None else settings.release_stranded_bytes,
         release_interval=settings.release_interval,
+        compacts=settings.simulator_only_compaction,
         divisions=divisions,
     )
 

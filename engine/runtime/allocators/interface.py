@@ -51,6 +51,8 @@ class DriverAction(IntEnum):
     """No driver call: the answer to ``RequestKind.MEASURE``."""
     STITCH = 9
     """Physical pages of several free blocks mapped into one new address range."""
+    COMPACT = 10
+    """Live blocks of a segment moved inside HBM, which only a simulator can do; the size is what moved."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

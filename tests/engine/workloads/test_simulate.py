@@ -1,13 +1,16 @@
 """Whole runs: times, memory, what the training loop does when memory runs out."""
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from engine.core.errors import ScenarioError
+from engine.report.simulation import run_document, run_text
 from engine.workloads.results import RunResult, RunStatus
 from engine.workloads.scenario_file import scenario_from_document
 from engine.workloads.simulate import simulate
@@ -162,6 +165,24 @@ def test_rules_of_automatic_memory_management_come_from_the_file_beside_the_scen
     assert ruled.end_reserved_bytes[4] < shipped.end_reserved_bytes[4]
     assert ruled.driver_calls[1:].sum() > shipped.driver_calls[1:].sum()
     assert ruled.stall_ns[4] > shipped.stall_ns[4]
+
+
+def test_compaction_is_labelled_as_something_only_a_simulator_does(tmp_path: Path) -> None:
+    rules = {"simulator_only_compaction": True, "defragmentation": {"release_stranded_mib": 0}}
+    (tmp_path / "compact.json").write_text(json.dumps(rules), encoding="utf-8")
+    document: dict[str, Any] = {"model": SMALL, "device": {"preset": "910b2"}, "run": {"steps": 5}}
+    born = {"per_step": 8, "lifetime_steps": 2}
+    memory: dict[str, Any] = {"allocator": "amc", "rules": "compact.json", "long_lived": born}
+    result = simulate(scenario_from_document({**document, "memory": memory}, tmp_path))
+    assert result.memory[0].compacted_bytes.sum() > 0
+    history = run_document(result, {})["history"][0]
+    assert history["simulator_only_compacted_bytes"] == result.memory[0].compacted_bytes.tolist()
+    text = StringIO()
+    Console(file=text, width=200).print(run_text(result))
+    assert "only a simulator can do that" in text.getvalue()
+    memory["tiering"] = {"cold": ["optimizer_state"]}
+    with pytest.raises(ScenarioError, match="simulator_only_compaction"):
+        simulate(scenario_from_document({**document, "memory": memory}, tmp_path))
 
 
 def test_two_allocators_at_once_are_refused() -> None:

@@ -1,6 +1,7 @@
 """What every policy must hold, and what each of the newer ones is for."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from engine.core.errors import EngineError
 from engine.core.units import MIB
 from engine.runtime.allocators.amc import amc_allocator, default_amc_rules, parse_amc_rules, read_amc_rules
+from engine.runtime.allocators.block_store import ALLOCATED
 from engine.runtime.allocators.caching import CACHING, CACHING_CUDA
 from engine.runtime.allocators.caching_rules import CachingSettings
 from engine.runtime.allocators.catalogue import ALLOCATOR_POLICIES, allocator_policy, new_allocator
@@ -186,6 +188,48 @@ def test_free_pages_are_released_at_synchronisations_when_too_much_is_stranded()
     assert "UNMAP" not in actions(amc_allocator(never).run(requests("a = 60M\nb = 3M\nfree a\nsync")))
 
 
+COMPACTING = '{"simulator_only_compaction": true, "defragmentation": {"release_stranded_mib": 0}}'
+
+
+def test_compaction_closes_the_holes_between_live_blocks_and_gives_back_what_that_frees():
+    program = requests("a = 30M\nb = 3M\nc = 30M\nd = 3M\ne = 30M\nf = 3M\nfree a\nfree c\nfree e\nsync")
+    compacting, real = amc_allocator(parse_amc_rules(COMPACTING, "test")), amc_allocator(default_amc_rules())
+    run = compacting.run(program)
+    assert actions(run).count("COMPACT") == 1
+    assert compacting.state.reserved_bytes == 20 * MIB
+    real.run(program)
+    assert real.state.reserved_bytes > compacting.state.reserved_bytes
+
+
+def test_no_policy_compacts_unless_its_rules_say_so():
+    assert not default_amc_rules().simulator_only_compaction
+    for policy in ALLOCATOR_POLICIES:
+        run = new_allocator(policy, 1).run(requests("a = 30M\nb = 3M\nc = 60M\nfree a\nsync"))
+        assert "COMPACT" not in actions(run)
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs(), st.booleans())
+def test_compaction_keeps_every_live_block_and_tiles_every_segment(log, expandable):
+    rules = replace(parse_amc_rules(COMPACTING, "test"), expandable_segments=expandable)
+    allocator = amc_allocator(rules, stream_count=2)
+    run = allocator.run(log)
+    sync = RequestLog(*(np.array([value]) for value in (int(RequestKind.SYNCHRONIZE), -1, 0, 0, 0)))
+    before = allocator.state
+    allocator.run(sync)
+    after, layout = allocator.state, allocator.layout()
+    assert (after.allocated_bytes, after.active_bytes) == (before.allocated_bytes, before.active_bytes)
+    assert after.reserved_bytes <= before.reserved_bytes
+    ends = layout.address + layout.size_bytes
+    inside = ~layout.starts_segment[1:]
+    assert (layout.address[1:][inside] == ends[:-1][inside]).all()
+    assert (layout.address[1:] >= ends[:-1]).all()
+    live = layout.state == ALLOCATED
+    assert layout.size_bytes[live].sum() == after.allocated_bytes
+    again = allocator.run(log)
+    assert again.served == run.served
+
+
 def test_the_built_in_rules_separate_lifetimes():
     rules = default_amc_rules()
     assert len(set(rules.class_of_tag)) == 3
@@ -197,6 +241,8 @@ def test_the_built_in_rules_separate_lifetimes():
     [
         ("{", "no JSON"),
         ("[]", "must be a JSON object"),
+        ('{"simulator_only_compaction": true}', "true only with release_stranded_mib"),
+        ('{"simulator_only_compaction": 1}', "must be true or false"),
         ('{"clases": {}}', "did you mean 'classes'"),
         ('{"classes": {"step": -1}}', r"classes\.step must be a whole number of at least 0"),
         ('{"defragmentation": {"interval_synchronizations": 0}}', "at least 1"),
