@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -85,7 +85,7 @@ class MainWindow(QMainWindow):
         self.docks = Docks(self, docked, self.context, self.actions_of_commands)
         self._fill_menus(settings)
         self._connect(session, settings)
-        self.resize(*DEFAULT_SIZE_PX)
+        self.resize(QSize(*DEFAULT_SIZE_PX).boundedTo(self.screen().availableSize()))
         self.restoreGeometry(settings.state("geometry"))
         self.docks.restore(settings, self._page_hosts)
         self._show_document()

@@ -99,6 +99,11 @@ def test_an_empty_window_welcomes_and_offers_nothing_that_needs_a_capture(window
     assert window.windowTitle() == "CannScope"
 
 
+def test_a_new_window_fits_its_screen(window):
+    fitting = window.screen().availableSize().expandedTo(window.minimumSize())
+    assert window.size() == window.size().boundedTo(fitting)
+
+
 def test_a_capture_shows_the_first_page_its_name_and_its_size(window):
     session_of(window).show(drawn_document(PICTURE, label="run 7"))
     assert window.page == "overview"
