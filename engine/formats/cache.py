@@ -14,7 +14,7 @@ from engine.formats.reader import Capture
 from engine.trace.storage import STORAGE_VERSION, UNFINISHED_PREFIX, load_trace, save_trace
 from engine.trace.trace import Trace
 
-READERS_VERSION = 2
+READERS_VERSION = 3
 """Raised whenever a reader's result for the same file changes."""
 
 STALE_AFTER_S = 3600.0

@@ -13,6 +13,10 @@ from engine.trace.trace import MAX_RANKS, ParallelGroup, TraceMetadata
 
 _WORKER_DIRECTORY = re.compile(r"^(?P<host>.+)_\d+_\d{17,20}_ascend_(pt|ms)$")
 _RANK_DIRECTORY = re.compile(r"rank_?(\d{1,6})", re.IGNORECASE)
+DEVICE_MEMORY = "device_memory_bytes"
+"""Key of profiler_metadata.json for the device's capacity. torch_npu writes none; our own captures do, and a user can
+with ``add_metadata``."""
+_LARGEST_BYTES = 1 << 50
 _VERSIONS = ("torch_npu_version", "cann_version", "ms_version", "torch_version")
 
 
@@ -24,12 +28,13 @@ def read_metadata(capture: Capture, log: DiagnosticLog) -> TraceMetadata:
     config = _object(info, "config")
     level = _object(config, "experimental_config").get("_profiler_level")
     name = _WORKER_DIRECTORY.match(capture.root.name)
-    used = {"distributed_args", "ENV_VARIABLES", "parallel_group_info"}
+    used = {"distributed_args", "ENV_VARIABLES", "parallel_group_info", DEVICE_MEMORY}
     extra = {key: value for key, value in described.items() if key not in used}
     extra |= {key: value for key, value in info.items() if key not in (*_VERSIONS, "rank_id")}
     return TraceMetadata(
         rank=_rank(capture, info, distributed, log),
         world_size=_rank_number(distributed.get("world_size"), MAX_RANKS + 1),
+        device_memory_bytes=_size(described.get(DEVICE_MEMORY)),
         host=name["host"] if name else None,
         profiler_level=str(level) if level is not None else None,
         software={key: str(info[key]) for key in _VERSIONS if info.get(key)},
@@ -62,6 +67,12 @@ def _integer(value: Any) -> int | None:
         return int(value)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _size(value: Any) -> int | None:
+    """Returns a positive size in bytes that a device may have; None for anything else."""
+    size = _integer(value)
+    return size if size is not None and 0 < size < _LARGEST_BYTES else None
 
 
 def _rank_number(value: Any, limit: int = MAX_RANKS) -> int | None:

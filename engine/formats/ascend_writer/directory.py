@@ -10,6 +10,7 @@ from typing import Any
 from engine.core.errors import ExportError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
 from engine.core.units import NS_PER_S
+from engine.formats.ascend.metadata import DEVICE_MEMORY
 from engine.formats.ascend_writer.communication import communication_document, matrix_document
 from engine.formats.ascend_writer.kernels import write_kernels
 from engine.formats.ascend_writer.lanes import lanes_of
@@ -123,6 +124,8 @@ def _metadata(metadata: TraceMetadata) -> dict[str, Any]:
         for group in metadata.parallel_groups
     }
     extra = {key: value for key, value in metadata.extra.items() if key not in _INFORMATION}
+    if metadata.device_memory_bytes is not None:
+        extra[DEVICE_MEMORY] = metadata.device_memory_bytes
     return {
         "distributed_args": distributed,
         "ENV_VARIABLES": dict(metadata.environment),

@@ -63,6 +63,15 @@ def test_metadata_says_who_ran_where_with_what(tmp_path: Path) -> None:
     assert said.extra["mine"] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("stated", "capacity_bytes"),
+    [(68719476736, 68719476736), ("68719476736", 68719476736), (0, None), (-5, None), (1e300, None), ("much", None)],
+)
+def test_a_capture_may_state_the_devices_capacity(stated: object, capacity_bytes: int | None, tmp_path: Path) -> None:
+    trace = read_with(tmp_path, metadata={"device_memory_bytes": stated})
+    assert trace.metadata.device_memory_bytes == capacity_bytes
+
+
 @pytest.mark.parametrize("rank", [3, "3"])
 def test_the_rank_may_be_a_number_or_text(rank: object, tmp_path: Path) -> None:
     write_files(tmp_path, {"kernel_details.csv": KERNELS, "profiler_info.json": {"rank_id": rank}})

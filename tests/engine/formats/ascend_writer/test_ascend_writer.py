@@ -32,7 +32,11 @@ def recorded(level: int = 1) -> Job:
     graph = small_job()
     result = schedule(graph, uniform_slowdown(graph, 0.2))
     memory = {rank: small_memory(graph, result, rank) for rank in RANKS}
-    return record_job(graph, result, RecorderSettings(level=level, parallel_sizes=SIZES), memory)
+    return record_job(graph, result, settings(level), memory)
+
+
+def settings(level: int = 1) -> RecorderSettings:
+    return RecorderSettings(level=level, parallel_sizes=SIZES, device_memory_bytes=64 << 30)
 
 
 def trace_of(rank: int, level: int = 1) -> Trace:
@@ -51,6 +55,7 @@ def test_a_written_rank_reads_back_to_an_equal_trace(level: int, rank: int, tmp_
     read = read_capture(write_ascend_text(trace, tmp_path))
     assert differences(trace, read) == []
     assert read.origin is Origin.SIMULATED
+    assert read.metadata.device_memory_bytes == 64 << 30
 
 
 def test_what_was_read_writes_the_same_files_again(tmp_path: Path) -> None:
@@ -146,7 +151,7 @@ def test_equal_runs_are_equal_files(tmp_path: Path) -> None:
     first = write_ascend_text(trace_of(2), tmp_path / "first")
     graph = small_job()
     result = schedule(graph, uniform_slowdown(graph, 0.2))
-    again = record_rank(graph, result, 2, RecorderSettings(parallel_sizes=SIZES), small_memory(graph, result, 2))
+    again = record_rank(graph, result, 2, settings(), small_memory(graph, result, 2))
     second = write_ascend_text(again, tmp_path / "second")
     files = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
     assert files == sorted(path.relative_to(second) for path in second.rglob("*") if path.is_file())
