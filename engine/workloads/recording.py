@@ -114,7 +114,8 @@ def _settings(state: RunState, graph: TaskGraph, level: int) -> RecorderSettings
         devices_per_node=scenario.devices_per_node,
         device=device.soc_names[0] if device.soc_names else device.title,
         world_size=parallel.world_size,
-        device_memory_bytes=device.hbm_bytes,
+        # What the job may reserve is its capacity: headroom up to the silicon's would be room it does not have.
+        device_memory_bytes=scenario.memory.limit_bytes or device.hbm_usable_bytes,
         parallel_sizes={
             "tensor_model_parallel_size": parallel.tensor,
             "pipeline_model_parallel_size": parallel.pipeline,
