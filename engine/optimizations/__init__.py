@@ -1,0 +1,1 @@
+"""What can be switched on: one file per optimization; see ``interface`` and ``catalogue``."""

@@ -1,0 +1,5 @@
+"""Optimizations of the group ``fusion``, one file each, in the order they are applied."""
+
+from engine.optimizations.interface import Optimization
+
+OPTIMIZATIONS: tuple[Optimization, ...] = ()
