@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from engine.core.arrays import Int64Array
 from engine.devices.spec import DeviceSpec
 from engine.graph.task_graph import TaskGraph
+from engine.replay.allocation_edit import AllocationEdit as AllocationEdit
 from engine.replay.capture_graph import CaptureGraph
 from engine.runtime.allocators.catalogue import AllocatorPolicy
 from engine.workloads.scenario import Scenario
@@ -117,19 +117,6 @@ class Conflict:
 
     other: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AllocationEdit:
-    """A rank's memory log rewritten; int64 columns by row of ``trace.memory.allocations``.
-
-    Attributes:
-        size_bytes: New sizes; 0 for a block that is no longer allocated.
-        freed_at_ns: New times of release, ABSENT for never.
-    """
-
-    size_bytes: Int64Array
-    freed_at_ns: Int64Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from engine.analyses.memory.memory_blocks import blocks_of
 from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
 from engine.graph.task_graph import BufferTag
+from engine.replay.allocation_edit import AllocationEdit
 from engine.runtime.allocators.interface import RequestKind, RequestLog
 from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
 from engine.trace.strings import ABSENT
@@ -26,6 +27,7 @@ class CaptureRequests:
     Attributes:
         seed: Allocations of the blocks alive before the first row.
         requests: Everything after that.
+        request_time_ns: int64, shape (requests,): when the program made each, on the trace's clock.
         seed_bytes: Sum of the seed.
         peak_row: Index in ``requests`` of the allocation that reaches the highest sum of listed blocks; −1 for none.
         recorded_peak_allocated_bytes: Of the curve; None where no totals are recorded.
@@ -37,6 +39,7 @@ class CaptureRequests:
 
     seed: RequestLog
     requests: RequestLog
+    request_time_ns: Int64Array
     seed_bytes: int
     peak_row: int
     recorded_peak_allocated_bytes: int | None
@@ -57,7 +60,9 @@ class _Blocks:
     stream: Int64Array
 
 
-def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> CaptureRequests:
+def capture_requests(
+    trace: Trace, pad_bytes: int, seed_parts: int = 1, edit: AllocationEdit | None = None
+) -> CaptureRequests:
     """Returns the log of the framework's allocator on the device it used most.
 
     The table lists blocks with their rounded sizes, so what was requested is taken to be the size without the
@@ -69,6 +74,7 @@ def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> Captu
         trace: A capture.
         pad_bytes: Padding of the allocator that recorded it.
         seed_parts: Blocks the rest alive before the first row is divided into.
+        edit: Changes of the listed blocks; what the curve says of others is read from the recording as it is.
 
     Raises:
         MissingDataError: The capture lists no blocks of the framework's allocator.
@@ -92,12 +98,15 @@ def capture_requests(trace: Trace, pad_bytes: int, seed_parts: int = 1) -> Captu
         "memory was allocated before the first row; where its blocks lay is not recorded",
         count=int(rest > 0),
     )
+    if edit is not None:
+        listed, rows = _edited(listed, rows, edit)
     blocks = _joined(_parts(max(rest, 0), seed_parts), unlisted, listed)
     requested = np.maximum(blocks.size_bytes - pad_bytes, 1)
-    requests = _in_time_order(blocks, requested)
+    requests, request_time_ns = _in_time_order(blocks, requested)
     return CaptureRequests(
         seed=_seed(blocks, requested),
         requests=requests,
+        request_time_ns=request_time_ns,
         seed_bytes=int(blocks.size_bytes[blocks.allocated_ns == ABSENT].sum()),
         peak_row=_peak_row(requests, blocks.size_bytes),
         recorded_peak_allocated_bytes=_peak(curve.allocated_bytes) if curve is not None else None,
@@ -212,8 +221,23 @@ def _joined(*parts: _Blocks) -> _Blocks:
     return _Blocks(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
-def _in_time_order(blocks: _Blocks, requested: Int64Array) -> RequestLog:
-    """Returns allocations, drops and frees by time; what is never freed is tagged as long-lived."""
+def _edited(listed: _Blocks, rows: Int64Array, edit: AllocationEdit) -> tuple[_Blocks, Int64Array]:
+    """Returns the listed blocks that are still allocated, with their new sizes and ends, and their rows."""
+    size_bytes, freed_ns = edit.size_bytes[rows], edit.freed_at_ns[rows]
+    kept = np.flatnonzero(size_bytes > 0)
+    moved = freed_ns[kept] != listed.free_ns[kept]
+    blocks = _Blocks(
+        size_bytes=size_bytes[kept],
+        allocated_ns=listed.allocated_ns[kept],
+        let_go_ns=np.where(moved, freed_ns[kept], listed.let_go_ns[kept]),
+        free_ns=freed_ns[kept],
+        stream=listed.stream[kept],
+    )
+    return blocks, rows[kept]
+
+
+def _in_time_order(blocks: _Blocks, requested: Int64Array) -> tuple[RequestLog, Int64Array]:
+    """Returns allocations, drops and frees by time, and when; what is never freed is tagged as long-lived."""
     born = np.flatnonzero(blocks.allocated_ns != ABSENT)
     dropped = np.flatnonzero((blocks.let_go_ns != ABSENT) & (blocks.let_go_ns < blocks.free_ns))
     freed = np.flatnonzero(blocks.free_ns != ABSENT)
@@ -229,7 +253,7 @@ def _in_time_order(blocks: _Blocks, requested: Int64Array) -> RequestLog:
     kind, block = kind[order], block[order]
     size = np.where(kind == RequestKind.ALLOCATE, requested[block], 0)
     tag = np.where(blocks.free_ns == ABSENT, BufferTag.LONG_LIVED, BufferTag.STEP).astype(np.int64)
-    return RequestLog(kind, block, size, blocks.stream[block], tag[block])
+    return RequestLog(kind, block, size, blocks.stream[block], tag[block]), time_ns[order]
 
 
 def _peak_row(requests: RequestLog, size_bytes: Int64Array) -> int:
