@@ -8,7 +8,7 @@ from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.replay.capture_policy import capture_policy
 from engine.replay.capture_requests import CaptureRequests, capture_requests
 from engine.runtime.allocators.catalogue import ALLOCATOR_POLICIES, AllocatorPolicy, new_allocator
-from engine.runtime.allocators.interface import DriverAction, RequestKind, RequestLog
+from engine.runtime.allocators.interface import DriverAction, DriverLog, RequestKind, RequestLog
 from engine.trace.diagnostics import Diagnostic
 from engine.trace.trace import Trace
 
@@ -116,6 +116,14 @@ def replay_memory(
 
 def policy_outcome(policy: AllocatorPolicy, log: CaptureRequests) -> PolicyOutcome:
     """Returns what a policy does with a log, from an allocator that holds the seed only."""
+    return policy_run(policy, log)[0]
+
+
+def policy_run(policy: AllocatorPolicy, log: CaptureRequests) -> tuple[PolicyOutcome, DriverLog]:
+    """Returns what a policy does with a log, and the driver calls it makes after the seed.
+
+    The calls' ``request`` counts in ``log.requests``.
+    """
     allocator = new_allocator(policy, log.stream_count)
     seeded = allocator.run(log.seed)
     run = allocator.run(_measured_at(log.requests, log.peak_row))
@@ -123,7 +131,7 @@ def policy_outcome(policy: AllocatorPolicy, log: CaptureRequests) -> PolicyOutco
     measured = driver.stranded_bytes[driver.action == DriverAction.MEASURE]
     missed = driver.stranded_bytes[(driver.action != DriverAction.MEASURE) & (driver.stranded_bytes >= 0)]
     calls = (DriverAction.SEGMENT_ALLOCATE, DriverAction.SEGMENT_FREE, DriverAction.MAP, DriverAction.UNMAP)
-    return PolicyOutcome(
+    outcome = PolicyOutcome(
         policy=policy,
         peak_allocated_bytes=int(max(seeded.allocated_bytes.max(initial=0), run.allocated_bytes.max(initial=0))),
         peak_reserved_bytes=int(max(seeded.reserved_bytes.max(initial=0), run.reserved_bytes.max(initial=0))),
@@ -132,6 +140,8 @@ def policy_outcome(policy: AllocatorPolicy, log: CaptureRequests) -> PolicyOutco
         driver_calls=int(np.count_nonzero(np.isin(driver.action, (*calls, DriverAction.STITCH)))),
         out_of_memory_count=int(np.count_nonzero(driver.action == DriverAction.OUT_OF_MEMORY)),
     )
+    inserted = (driver.request > log.peak_row) if log.peak_row >= 0 else np.zeros(len(driver), dtype=np.bool_)
+    return outcome, replace(driver, request=driver.request - inserted)
 
 
 def _measured_at(requests: RequestLog, row: int) -> RequestLog:

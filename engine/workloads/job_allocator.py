@@ -25,7 +25,7 @@ def new_job_allocator(scenario: Scenario) -> Allocator:
     rules = read_amc_rules(Path(memory.rules)) if memory.rules and name == "amc" else None
     if rules is not None and rules.simulator_only_compaction and memory.tiering is not None:
         raise ScenarioError("memory.tiering cannot be combined with simulator_only_compaction in memory.rules")
-    return new_allocator(policy, 1, rules)
+    return new_allocator(replace(policy, rules=rules), 1)
 
 
 def _allocator_name(scenario: Scenario) -> str:

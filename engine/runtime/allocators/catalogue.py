@@ -18,11 +18,13 @@ class AllocatorPolicy:
         id: As on the command line.
         title: What it is, for people.
         settings: Rules of the caching allocator it is, or of the one beside its own mechanism.
+        rules: Of ``amc``; None for the built-in ones.
     """
 
     id: str
     title: str
     settings: CachingSettings
+    rules: AmcRules | None = None
 
     def under(self, limit_bytes: int | None) -> "AllocatorPolicy":
         """Returns the policy with a limit on what it may reserve."""
@@ -48,13 +50,12 @@ def allocator_policy(policy_id: str) -> AllocatorPolicy:
     raise KeyError(policy_id)
 
 
-def new_allocator(policy: AllocatorPolicy, stream_count: int, amc_rules: AmcRules | None = None) -> Allocator:
+def new_allocator(policy: AllocatorPolicy, stream_count: int) -> Allocator:
     """Returns a fresh allocator of a policy.
 
     Args:
         policy: The policy.
         stream_count: Streams that allocate.
-        amc_rules: Rules of ``amc``; the built-in ones where left out.
     """
     settings = policy.settings
     if policy.id == "stitching":
@@ -62,7 +63,7 @@ def new_allocator(policy: AllocatorPolicy, stream_count: int, amc_rules: AmcRule
     if policy.id == "static":
         return PlannedAllocator(settings, stream_count=stream_count)
     if policy.id == "amc":
-        rules = amc_rules or default_amc_rules()
+        rules = policy.rules or default_amc_rules()
         ruled = amc_settings(rules, settings.limit_bytes)
         return CachingAllocator(ruled, stream_count=stream_count, class_of_tag=rules.class_of_tag)
     return CachingAllocator(settings, stream_count=stream_count)
