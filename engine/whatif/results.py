@@ -10,7 +10,7 @@ from engine.core.progress import CancelToken, Progress
 from engine.optimizations.interface import Applicability
 from engine.optimizations.selection import Enabled, Refusal
 from engine.trace.job import Job
-from engine.workloads.results import RunStatus
+from engine.workloads.results import RunResult, RunStatus
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +29,7 @@ class Side:
         communication_share_ratio: Share of the step the slowest rank's device transfers and does not compute.
         bubble_ratio: Share in which a rank's device waits for another stage, 0 without a pipeline.
         record: Makes the timeline of the run: all ranks as simulated traces (of a recorded baseline: the replay).
+        run: The simulated run with its history, None for a capture.
     """
 
     status: RunStatus
@@ -42,6 +43,7 @@ class Side:
     communication_share_ratio: float
     bubble_ratio: float
     record: Callable[[Progress, CancelToken], Job]
+    run: RunResult | None = None
 
     @property
     def mean_step_ns(self) -> float:
@@ -104,6 +106,7 @@ class WhatIf:
         assumptions: What it rests on.
         devices_for_equal_throughput: Devices (a whole number of replicas) with which the candidate gives the
             baseline's throughput; None where that cannot be said.
+        notes: What a reader has to know beside the figures: what was left out and why.
     """
 
     name: str

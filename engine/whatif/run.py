@@ -1,0 +1,53 @@
+"""The questions: which optimizations apply to a job, and what do they make of it."""
+
+from collections.abc import Sequence
+
+from engine.core.errors import ScenarioError
+from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
+from engine.core.registry import Registry
+from engine.optimizations.answers import unknown
+from engine.optimizations.catalogue import in_order
+from engine.optimizations.interface import Applicability, Optimization
+from engine.optimizations.selection import Enabled
+from engine.whatif.results import WhatIf
+from engine.whatif.scenario_run import scenario_applicability, scenario_what_if
+from engine.whatif.subject import Subject
+
+
+def what_if(
+    subject: Subject,
+    chosen: Sequence[Enabled],
+    registry: Registry[Optimization],
+    progress: Progress = no_progress,
+    cancel: CancelToken = NEVER_CANCELLED,
+) -> WhatIf:
+    """Returns a job beside the same with optimizations switched on.
+
+    Args:
+        subject: The job.
+        chosen: What is switched on; applied in the order of the catalogue, whatever order they are given in.
+        registry: All optimizations.
+        progress: Told what is done.
+        cancel: Looked at between and inside runs.
+
+    Raises:
+        ScenarioError: The job as it is cannot run.
+        OperationCancelled: Cancelled.
+    """
+    order = [item.id for item in in_order(registry)]
+    ordered = sorted(chosen, key=lambda item: order.index(item.id))
+    return scenario_what_if(subject, ordered, registry, progress, cancel)
+
+
+def applicability(
+    subject: Subject, registry: Registry[Optimization], cancel: CancelToken = NEVER_CANCELLED
+) -> dict[str, Applicability]:
+    """Returns whether each optimization, with its defaults and by itself, does something to a job; by id, in order."""
+    found = {}
+    for item in in_order(registry):
+        cancel.check()
+        try:
+            found[item.id] = scenario_applicability(subject.scenario, Enabled(item, item.defaults))
+        except ScenarioError as error:
+            found[item.id] = unknown(str(error))
+    return found
