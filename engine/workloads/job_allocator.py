@@ -8,6 +8,7 @@ from engine.runtime.allocators.amc import read_amc_rules
 from engine.runtime.allocators.caching_rules import CachingSettings
 from engine.runtime.allocators.catalogue import allocator_policy, new_allocator
 from engine.runtime.allocators.interface import Allocator
+from engine.workloads.host_dispatch import replays_graphs
 from engine.workloads.scenario import Scenario
 
 
@@ -25,7 +26,7 @@ def new_job_allocator(scenario: Scenario) -> Allocator:
     rules = read_amc_rules(Path(memory.rules)) if memory.rules and name == "amc" else None
     if rules is not None and rules.simulator_only_compaction and memory.tiering is not None:
         raise ScenarioError("memory.tiering cannot be combined with simulator_only_compaction in memory.rules")
-    return new_allocator(replace(policy, rules=rules), 1)
+    return new_allocator(replace(policy, rules=rules), 2 if replays_graphs(scenario) else 1)
 
 
 def _allocator_name(scenario: Scenario) -> str:

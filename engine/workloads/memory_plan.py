@@ -47,6 +47,8 @@ class MemoryPlan:
         slot_count: Slots of a micro-batch.
         persistent_count: Ids below this are weights, gradients and optimizer state.
         step_id_count: Ids of tensors that live inside a step follow; long-lived ones come after them.
+        step_stream: Stream the tensors of steps are allocated on: 1 for the pool of captured graphs, which nothing else
+            uses, else 0.
     """
 
     names: tuple[str, ...]
@@ -55,6 +57,7 @@ class MemoryPlan:
     slot_count: int
     persistent_count: int
     step_id_count: int
+    step_stream: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +81,7 @@ def memory_plan(
     slot_count: int,
     micro_batches: int,
     persistent_count: int,
+    step_stream: int = 0,
 ) -> MemoryPlan:
     """Returns the plan of a stage's blocks, without their requests yet."""
     names: dict[str, int] = {"x": 0, "g": 1}
@@ -85,7 +89,7 @@ def memory_plan(
         for request in block.requests:
             names.setdefault(request.tensor.removesuffix(NEXT), len(names))
     step_ids = (micro_batches + 1) * slot_count * len(names)
-    return MemoryPlan(tuple(names), {}, transfer_bytes, slot_count, persistent_count, step_ids)
+    return MemoryPlan(tuple(names), {}, transfer_bytes, slot_count, persistent_count, step_ids, step_stream)
 
 
 def add_blocks(plan: MemoryPlan, sequences: int, blocks: Mapping[str, Block]) -> None:
@@ -181,4 +185,5 @@ def program_requests(
     nothing = np.empty(0, np.int64)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [nothing] * 6
     kinds, ids, sizes, tags, places, operators = columns
-    return PlacedRequests(RequestLog(kinds, ids, sizes, np.zeros_like(kinds), tags), places, operators)
+    streams = np.where(ids >= plan.persistent_count, plan.step_stream, 0)
+    return PlacedRequests(RequestLog(kinds, ids, sizes, streams, tags), places, operators)

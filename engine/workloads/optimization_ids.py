@@ -33,6 +33,8 @@ OPTIMIZATION_IDS = (
 
 SIMULATED_IN_TRAINING = frozenset(
     {
+        "host.graph_mode",
+        "host.async_dispatch",
         "fusion.attention",
         "fusion.rms_norm",
         "fusion.swiglu",

@@ -10,6 +10,7 @@ from engine.devices.catalogue import topology_of
 from engine.runtime.collectives import network_of
 from engine.runtime.cost.parameters import load_parameters
 from engine.workloads.driver_costs import load_driver_costs
+from engine.workloads.host_dispatch import dispatching_device, replays_graphs
 from engine.workloads.job_allocator import new_job_allocator
 from engine.workloads.job_memory import JobMemory, MemoryRecord
 from engine.workloads.lowering import fusions_of
@@ -111,7 +112,13 @@ def prepared_run(scenario: Scenario) -> RunState:
     low = lowering_of(scenario, lengths.known)
     state = RunState(
         scenario=scenario,
-        machine=Machine(scenario.device, network, scenario.parallel, _tensor_transfer_ratio(scenario)),
+        machine=Machine(
+            dispatching_device(scenario),
+            network,
+            scenario.parallel,
+            _tensor_transfer_ratio(scenario),
+            replays_graphs(scenario),
+        ),
         lengths=lengths,
         transfer_bytes=transfer_bytes(low),
         programs=programs,
@@ -122,7 +129,14 @@ def prepared_run(scenario: Scenario) -> RunState:
     for number, ranks in enumerate(state.classes):
         program = programs[ranks.stage]
         sizes = persistent_sizes(scenario, program.weights)
-        plan = memory_plan(blocks, state.transfer_bytes, program.slot_count, scenario.micro_batch_count, len(sizes))
+        plan = memory_plan(
+            blocks,
+            state.transfer_bytes,
+            program.slot_count,
+            scenario.micro_batch_count,
+            len(sizes),
+            int(state.machine.replays_graphs),
+        )
         generator = np.random.default_rng([scenario.seed, 2, number])
         allocator = new_job_allocator(scenario)
         state.persistent.append(sizes)
