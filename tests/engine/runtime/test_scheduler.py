@@ -8,7 +8,7 @@ from engine.core.progress import CancelToken
 from engine.graph.builder import GraphBuilder
 from engine.graph.slicing import take_tasks
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
-from engine.runtime.scheduler import Schedule, memory_contention, schedule, uniform_slowdown
+from engine.runtime.scheduler import Schedule, contention, memory_contention, schedule, uniform_slowdown
 from tests.support.task_graphs import task_graphs
 
 
@@ -104,11 +104,18 @@ def test_waiting_for_members_slows_nothing() -> None:
 
 def test_only_tasks_bound_by_memory_notice_what_a_transfer_takes_of_it() -> None:
     builder = GraphBuilder()
-    for moved in (0.0, 500.0, 900.0, 1_000.0):
+    for moved in (0.0, 500.0, 900.0, 1_000.0, 5_000.0):
         builder.add_task("op", TaskKind.VECTOR, stream=Stream.COMPUTE, duration_ns=1_000, bytes=moved)
     builder.add_task("host", TaskKind.HOST, duration_ns=1_000, bytes=1_000.0)
-    ratios = memory_contention(builder.build(), memory_bytes_per_s=1e9, taken_ratio=0.2)
-    np.testing.assert_allclose(ratios, [0, 0, 0.125, 0.25, 0])
+    builder.add_task("nothing", TaskKind.VECTOR, stream=Stream.COMPUTE, bytes=1_000.0)
+    ratios = memory_contention(builder.build(), memory_bytes_per_s=1e9, contention_ratio=0.2)
+    np.testing.assert_allclose(ratios, [0, 0.0164, 0.1426, 0.2, 0.2, 0, 0], atol=1e-3)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_who_moves_more_is_slowed_more(one: float, other: float, ratio: float) -> None:
+    less, more = contention([1_000, 1_000], sorted([1_000 * one, 1_000 * other]), 1e9, ratio)
+    assert -1e-12 <= less <= more <= ratio + 1e-9
 
 
 def test_an_empty_graph_is_done_at_once() -> None:
