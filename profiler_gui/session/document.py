@@ -30,6 +30,7 @@ class Document:
         job: Its traces, memory-mapped.
         summary: All analyses; None until they arrive (the timeline is usable before).
         load_time_ns: From the request to the first usable timeline.
+        scenario: The scenario file it was simulated from, where that was kept beside it.
     """
 
     paths: tuple[Path, ...]
@@ -37,6 +38,7 @@ class Document:
     job: Job
     summary: JobSummary | None
     load_time_ns: int
+    scenario: Path | None = None
 
     @property
     def ranks(self) -> tuple[int, ...]:

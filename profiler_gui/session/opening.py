@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # the engine's tables and analyses are imported after the fir
 
 READING_SHARE = 0.7
 """Part of the progress bar that reading takes, the rest are the analyses."""
+SCENARIO_NAME = "scenario.toml"
+"""What the scenario of a simulated run is called beside its captures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +104,11 @@ def mapped_document(request: OpenRequest) -> Document:
     from engine.formats.readers import built_in_readers
 
     job = open_job(request.paths, built_in_readers(), cache=TraceCache(request.cache_directory))
-    return Document(request.paths, label_of(request.paths), job, None, time.monotonic_ns() - request.requested_at_ns)
+    load_time_ns = time.monotonic_ns() - request.requested_at_ns
+    return Document(request.paths, label_of(request.paths), job, None, load_time_ns, kept_scenario(request.paths))
+
+
+def kept_scenario(paths: tuple[Path, ...]) -> Path | None:
+    """Returns the scenario a run was simulated from, where it lies beside its captures; else None."""
+    beside = paths[0] / SCENARIO_NAME if len(paths) == 1 else None
+    return beside if beside is not None and beside.is_file() else None

@@ -11,12 +11,15 @@ from PySide6.QtCore import QObject
 
 from profiler_gui.session.annotations import Annotations
 from profiler_gui.session.document import Document, Run
+from profiler_gui.session.edits import Edits
 from profiler_gui.session.filters import SearchQuery, neighbour
 from profiler_gui.session.history import History
 from profiler_gui.session.opener import Opener
 from profiler_gui.session.place import NOWHERE, Place, at_rank, at_selection, at_step, first_place
+from profiler_gui.session.reruns import Reruns
 from profiler_gui.session.selection import NOTHING, EventSelection, Selection
 from profiler_gui.session.state import SessionState
+from profiler_gui.session.toggles import Toggles
 from profiler_gui.session.viewport import Viewport, around, clamped, panned, zoomed
 
 if TYPE_CHECKING:  # the analyses are imported after the first paint
@@ -29,6 +32,9 @@ class Session(SessionState):
     Args:
         cache_directory: Where traces already read are kept, and how the worker hands columns over.
         parent: Qt's.
+
+    Attributes:
+        reruns: What optimizations make of run A.
     """
 
     def __init__(self, cache_directory: Path, parent: QObject | None = None) -> None:
@@ -42,6 +48,7 @@ class Session(SessionState):
         opener.failed.connect(self.failed)
         opener.opened.connect(self.show)
         opener.analysed.connect(self._take_summary)
+        self.reruns = Reruns(self, cache_directory)
         self._search.failed.connect(self.failed)
         self._search.found.connect(self._take_matches)
 
@@ -68,7 +75,7 @@ class Session(SessionState):
         self._derived.clear()
         if run is Run.A:
             self._places = History(first_place(document))
-            self._annotations = History(Annotations())
+            self._edits = History(Edits())
             self._hidden_categories = frozenset()
             self._gesture = ""
         self._search_again()
@@ -109,6 +116,7 @@ class Session(SessionState):
 
     def close(self) -> None:
         """Ends the worker and all threads. Must be called before the program ends."""
+        self.reruns.close()
         self._opener.close()
         self._search.close()
 
@@ -237,29 +245,34 @@ class Session(SessionState):
             self._hidden_categories = categories
             self.filter_changed.emit()
 
-    # Marks and pins
+    # Marks, pins, toggles
 
     def annotate(self, annotations: Annotations) -> None:
         """Replaces marks and pins, undoably: ``session.annotate(session.annotations.with_mark(…))``."""
-        self._replace_annotations(self._annotations.push(annotations))
+        self._replace_edits(self._edits.push(replace(self._edits.current, annotations=annotations)))
 
     def restore_annotations(self, annotations: Annotations) -> None:
         """Replaces marks and pins by those of an earlier opening; there is nothing before them to undo."""
-        self._replace_annotations(replace(self._annotations, current=annotations, past=(), future=()))
+        self._replace_edits(History(replace(self._edits.current, annotations=annotations)))
+
+    def set_toggles(self, toggles: Toggles) -> None:
+        """Switches optimizations on or off, undoably: ``session.set_toggles(session.toggles.switched(…))``."""
+        self._replace_edits(self._edits.push(replace(self._edits.current, toggles=toggles)))
 
     def undo(self) -> None:
-        """Takes the last change of marks or pins back."""
-        self._replace_annotations(self._annotations.back())
+        """Takes the last change of marks, pins or toggles back."""
+        self._replace_edits(self._edits.back())
 
     def redo(self) -> None:
         """Makes it again."""
-        self._replace_annotations(self._annotations.forward())
+        self._replace_edits(self._edits.forward())
 
-    def _replace_annotations(self, history: History[Annotations]) -> None:
-        changed = history.current != self._annotations.current
-        self._annotations = history
-        if changed:
+    def _replace_edits(self, history: History[Edits]) -> None:
+        before, self._edits = self._edits.current, history
+        if history.current.annotations != before.annotations:
             self.annotations_changed.emit()
+        if history.current.toggles != before.toggles:
+            self.toggles_changed.emit()
 
     def _go(self, place: Place, gesture: str = "") -> None:
         if place == self._places.current:

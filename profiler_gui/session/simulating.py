@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from profiler_gui.session.opening import OpenRequest, open_in_worker
+from profiler_gui.session.opening import SCENARIO_NAME, OpenRequest, open_in_worker
 
 if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
     from engine.analyses.summary import JobSummary
@@ -79,7 +79,29 @@ def simulate_in_worker(context: JobContext, request: SimulationRequest) -> JobSu
         raise ScenarioError(message)
     writing = part_of(context.progress, RUNNING_SHARE, SIMULATING_SHARE)
     write_run(result, request.directory, LEVEL, writing, context.cancel)
+    keep_scenario(request)
     return open_in_worker(context, request.opening, start_ratio=SIMULATING_SHARE)
+
+
+def keep_scenario(request: SimulationRequest) -> None:
+    """Writes the scenario beside the captures of its run, paths in it made absolute: reruns begin there.
+
+    Raises:
+        ExportError: It cannot be written.
+    """
+    from engine.core.errors import ExportError
+    from engine.workloads.scenario_text import scenario_text
+
+    document = dict(request.document)
+    for table, key in (("parallel", "file"), ("memory", "rules")):
+        if key in document.get(table, {}):
+            document[table] = {**document[table], key: str((request.folder / document[table][key]).absolute())}
+    path = request.directory / SCENARIO_NAME
+    try:
+        path.write_text(scenario_text(document), encoding="utf-8")
+    except OSError as error:
+        message = f"{path}: cannot be written: {error.strerror or error}; choose another directory"
+        raise ExportError(message) from error
 
 
 def simulations_directory() -> Path:

@@ -10,12 +10,14 @@ from PySide6.QtCore import QObject, Signal
 from profiler_gui.session.annotations import Annotations
 from profiler_gui.session.derived import DerivedValues
 from profiler_gui.session.document import Document, Run
+from profiler_gui.session.edits import Edits
 from profiler_gui.session.event_search import EventSearch
 from profiler_gui.session.filters import SearchQuery, SearchResult
 from profiler_gui.session.history import History
 from profiler_gui.session.opener import Opener
 from profiler_gui.session.place import NOWHERE, Place, limits_of, time_range_of
 from profiler_gui.session.selection import Selection
+from profiler_gui.session.toggles import Toggles
 from profiler_gui.session.viewport import Viewport
 
 if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
@@ -39,6 +41,7 @@ class SessionState(QObject):
         search_changed: Query, matches.
         filter_changed: Hidden categories.
         annotations_changed: Marks or pinned tracks.
+        toggles_changed: What is switched on for a rerun, or its parameters.
         cursor_changed: The time under the pointer (int ns or None).
         busy_changed: A capture is being opened, or no longer.
         progress_changed: Ratio 0…1 and a phrase.
@@ -54,6 +57,7 @@ class SessionState(QObject):
     search_changed = Signal()
     filter_changed = Signal()
     annotations_changed = Signal()
+    toggles_changed = Signal()
     cursor_changed = Signal(object)
     busy_changed = Signal(bool)
     progress_changed = Signal(float, str)
@@ -64,7 +68,7 @@ class SessionState(QObject):
         self._opener = opener
         self._documents: dict[Run, Document] = {}
         self._places: History[Place] = History(NOWHERE)
-        self._annotations: History[Annotations] = History(Annotations())
+        self._edits: History[Edits] = History(Edits())
         self._query = SearchQuery()
         self._search = EventSearch(self)
         self._hidden_categories: frozenset[str] = frozenset()
@@ -128,7 +132,12 @@ class SessionState(QObject):
     @property
     def annotations(self) -> Annotations:
         """Marks and pinned tracks."""
-        return self._annotations.current
+        return self._edits.current.annotations
+
+    @property
+    def toggles(self) -> Toggles:
+        """What is switched on for a rerun."""
+        return self._edits.current.toggles
 
     @property
     def query(self) -> SearchQuery:
@@ -167,13 +176,13 @@ class SessionState(QObject):
 
     @property
     def can_undo(self) -> bool:
-        """Whether a change of marks or pins can be taken back."""
-        return bool(self._annotations.past)
+        """Whether a change of marks, pins or toggles can be taken back."""
+        return bool(self._edits.past)
 
     @property
     def can_redo(self) -> bool:
         """Whether one can be made again."""
-        return bool(self._annotations.future)
+        return bool(self._edits.future)
 
     def derived(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         """Returns a value computed from the open documents, cached until another one is opened.

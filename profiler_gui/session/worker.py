@@ -65,10 +65,21 @@ class JobContext:
     Args:
         send: Sends a message to the window.
         is_cancelled: Whether the window wants the call to end.
+        kept: What calls keep for later ones of the same process; None for a place of its own.
+
+    Attributes:
+        cancel: Looked at by long calls.
+        kept: By name: values that took long to make, such as a capture that is asked about again and again.
     """
 
-    def __init__(self, send: Callable[[Message], None], is_cancelled: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        send: Callable[[Message], None],
+        is_cancelled: Callable[[], bool],
+        kept: dict[str, Any] | None = None,
+    ) -> None:
         self._send = send
+        self.kept: dict[str, Any] = {} if kept is None else kept
         self._reported_at_s = 0.0
         self.cancel = CancelToken(is_cancelled)
 
@@ -166,16 +177,20 @@ def _death(exit_code: int | None) -> Failure:
 
 def _serve(pipe: Connection, newest: Any) -> None:
     """Runs the calls that come through ``pipe`` until it closes: the main function of the process."""
+    kept: dict[str, Any] = {}
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while (request := pipe.recv()) is not None:
             generation, call, arguments = request
-            pipe.send((generation, _run(pipe, newest, generation, call, arguments)))
+            pipe.send((generation, _run(pipe, newest, kept, generation, call, arguments)))
 
 
-def _run(pipe: Connection, newest: Any, generation: int, call: Call, arguments: tuple[Any, ...]) -> Message:
+def _run(
+    pipe: Connection, newest: Any, kept: dict[str, Any], generation: int, call: Call, arguments: tuple[Any, ...]
+) -> Message:
     context = JobContext(
         send=lambda message: pipe.send((generation, message)),
         is_cancelled=lambda: newest.value != generation,
+        kept=kept,
     )
     try:
         context.cancel.check()
