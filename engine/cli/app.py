@@ -16,8 +16,10 @@ from engine.cli.devices import devices
 from engine.cli.fidelity import fidelity
 from engine.cli.info import info
 from engine.cli.models import models
+from engine.cli.optimizations import optimizations
 from engine.cli.replay import replay
 from engine.cli.simulate import simulate
+from engine.cli.whatif import whatif
 from engine.core.errors import EngineError, OperationCancelled
 
 
@@ -36,7 +38,20 @@ def build_cli(show_window: ShowWindow | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_keep_commands_named)
-    commands = (info, analyze, compare, convert, devices, models, fidelity, replay, simulate, demo_command(show_window))
+    commands = (
+        info,
+        analyze,
+        compare,
+        convert,
+        devices,
+        models,
+        optimizations,
+        fidelity,
+        replay,
+        simulate,
+        whatif,
+        demo_command(show_window),
+    )
     for command in commands:
         cli.command()(command)
     return cli
