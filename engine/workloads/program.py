@@ -64,6 +64,8 @@ class Item(NamedTuple):
         payload_bytes: Of an EXCHANGE or a copy.
         collective: Of an EXCHANGE.
         group: Of an EXCHANGE.
+        shares_queue: An EXCHANGE stands in the queue of the layers' own transfers.
+        early: A RECEIVE is posted as soon as the host comes to it, beside computing; else once the device is there.
     """
 
     kind: ItemKind
@@ -75,6 +77,8 @@ class Item(NamedTuple):
     payload_bytes: int = 0
     collective: CollectiveKind = CollectiveKind.UNKNOWN
     group: GroupKind = GroupKind.DATA
+    shares_queue: bool = False
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,8 @@ class _StageWriter:
         self._weights = stage_weights(scenario.model, self._parallel, stage)
         self._overlaps_gradients = scenario.enabled("communication.overlap_gradients")
         self._overlaps_parameters = scenario.enabled("communication.overlap_parameters")
+        # Megatron-LM posts receives ahead where stages hold several chunks (overlap_p2p_comm); else in order.
+        self._posts_early = self._parallel.virtual_pipeline > 1
 
     def write(self) -> StageProgram:
         passes = stage_passes(
@@ -197,7 +203,16 @@ class _StageWriter:
                 self._add(Item(ItemKind.AWAIT, key=("embedding",)))
             self._add(Item(ItemKind.BLOCK, "embedding.forward", number, begin))
         else:
-            self._add(Item(ItemKind.RECEIVE, "x", number, begin, key=("f", number, self._hop(chunk) - 1)))
+            self._add(
+                Item(
+                    ItemKind.RECEIVE,
+                    "x",
+                    number,
+                    begin,
+                    key=("f", number, self._hop(chunk) - 1),
+                    early=self._posts_early,
+                )
+            )
         for index, layer in enumerate(self._layers(chunk)):
             slot = self._slot(chunk, index)
             if waits:
@@ -219,7 +234,11 @@ class _StageWriter:
             if last:
                 self._reduce(("head",), self._part("head"))
         else:
-            self._add(Item(ItemKind.RECEIVE, "g", number, end, key=("b", number, self._hop(chunk) + 1)))
+            self._add(
+                Item(
+                    ItemKind.RECEIVE, "g", number, end, key=("b", number, self._hop(chunk) + 1), early=self._posts_early
+                )
+            )
         layers = self._layers(chunk)
         for index in reversed(range(len(layers))):
             window, slot = self._scenario.model.window_of(layers[index]), self._slot(chunk, index)

@@ -82,7 +82,7 @@ def record_run(
     writer = StepGraphWriter(state.machine, state.transfer_bytes)
     executed = [step.executed for step in run.steps]
     detail = step_detail([step.step for step in run.steps], state.scenario.parallel, writer, run.classes, executed)
-    result = schedule(detail.graph, cancel=cancel)
+    result = schedule(detail.graph, detail.slowdown_ratio, cancel=cancel)
     settings = _settings(state, detail.graph, level)
     traces = []
     tables = [_run_tables(history, memory) for history, memory in zip(histories, state.memories, strict=True)]

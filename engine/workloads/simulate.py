@@ -109,7 +109,7 @@ class _Clock:
         for number, items in enumerate(executed):
             writer.add_class(number, self._state.classes[number], items)
         graph = writer.graph()
-        result = schedule(graph, cancel=self._cancel)
+        result = schedule(graph, writer.slowdown_ratio(), cancel=self._cancel)
         if not result.is_complete:
             self.deadlock = find_deadlock(graph, result)
             return False

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.core.arrays import AnyArray, Int64Array
+from engine.core.arrays import AnyArray, Float64Array, Int64Array
 from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
+from engine.runtime.scheduler import memory_contention
 from engine.trace.strings import ABSENT
 from engine.trace.trace import ParallelGroup
 from engine.workloads.blocks import GroupKind
@@ -33,11 +34,13 @@ class StepDetail:
 
     Attributes:
         graph: All ranks.
+        slowdown_ratio: How much longer each task takes beside a transfer of its rank, float64, shape (tasks,).
         first_task: By rank, its first task; all of a rank follow one another in the order of its class.
         host_task: By class, for each executed item, the host task of each of its operators, from the rank's first.
     """
 
     graph: TaskGraph
+    slowdown_ratio: Float64Array
     first_task: dict[int, int]
     host_task: tuple[tuple[Int64Array, ...], ...]
 
@@ -182,9 +185,9 @@ class _RankWriter:
             meeting=(int(item.key[1]) * (1 << 12) + int(item.key[2])) * 2 + direction,
         )
         self.columns.wait(begin, task)
-        if sends:
+        if not item.early:
             self.columns.wait(np.array([self._computing, self._transfer]), task)
-        else:
+        if not sends:
             self._pending.append(task)
             self._synchronize()
 
@@ -195,7 +198,7 @@ class _RankWriter:
             1,
             name=self._builder.strings.intern(f"hcom_{words[item.collective.name]}_"),
             kind=int(TaskKind.COLLECTIVE),
-            stream=DATA,
+            stream=int(Stream.COMMUNICATION) if item.shares_queue else DATA,
             duration_ns=self._step.exchange_ns(item, self._ranks),
             bytes=item.payload_bytes,
             group=int(item.group),
@@ -269,7 +272,9 @@ def step_detail(
         first = _add_rank(builder, groups, rank, columns)
         builder.add_edges(before + first, after + first)
         first_task[rank] = first
-    return StepDetail(builder.build(), first_task, tuple(host_tasks))
+    graph = builder.build()
+    slowed = memory_contention(graph, writer.contention.memory_bytes_per_s, writer.contention.ratio)
+    return StepDetail(graph, slowed, first_task, tuple(host_tasks))
 
 
 def _add_rank(builder: GraphBuilder, groups: "_Groups", rank: int, columns: dict[str, Int64Array]) -> int:

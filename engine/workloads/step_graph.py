@@ -1,8 +1,9 @@
 """One step as a task graph in which every block is three tasks: begin on the host, run on the device, end on the host.
 
-A block is a chain of operators, and a chain is linear in the (max, +) sense (``templates.chain_times``), so these three
-tasks end exactly when the operators themselves would. That is what makes thousands of steps and hundreds of ranks
-cheap; where kernel rows are wanted, the same programs are written operator by operator.
+A block is a chain of operators, and a chain is linear in the (max, +) sense (``block_times``), so these three tasks end
+exactly when the operators themselves would as long as no transfer outside the block runs beside it; one that does slows
+the block by the mean over its operators. That is what makes thousands of steps and hundreds of ranks cheap; where
+kernel rows are wanted, the same programs are written operator by operator.
 """
 
 from collections.abc import Sequence
@@ -10,21 +11,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.core.arrays import Int64Array
+from engine.core.arrays import Float64Array, Int64Array
 from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.runtime.collectives import collective_durations, point_to_point_durations
+from engine.workloads.block_times import BlockTimes, Contention, block_times
 from engine.workloads.blocks import GroupKind
 from engine.workloads.executed import Executed
 from engine.workloads.layout import Place, group_name, group_ranks, rank_of
 from engine.workloads.program import Item, ItemKind
-from engine.workloads.templates import Machine, Template, chain_times
+from engine.workloads.templates import Machine, Template
 from engine.workloads.tiering import copy_ns
 
 NONE = -1
 _COLUMNS = ("name", "kind", "rank", "stream", "duration_ns", "rendezvous", "bytes", "micro_batch", "layer")
-RECEIVE_FORWARD, SEND_BACKWARD, RECEIVE_BACKWARD, DATA = 5, 6, 7, 8
-"""Streams beside the named ones: one for every direction between stages, as HCCL has, and one for the replicas."""
+RECEIVE_FORWARD, SEND_BACKWARD, RECEIVE_BACKWARD, DATA, BEHIND = 5, 6, 7, 8, 9
+"""Streams beside the named ones: one for every direction between stages, as HCCL has, and one for the replicas. What a
+block ends behind, where it shares its queue of transfers, is in a queue that no device has."""
 STREAM_OF = {
     (ItemKind.SEND, "x"): int(Stream.POINT_TO_POINT),
     (ItemKind.RECEIVE, "x"): RECEIVE_FORWARD,
@@ -48,18 +51,29 @@ class StepGraphWriter:
     Attributes:
         machine: What prices depend on.
         transfer_bytes: int64, shape (lengths,): an activation between stages.
+        slowing: By how much transfers slow computing; None for the device's.
         exposed_ns: Task of a block → its time in transfers beside which nothing is computed.
     """
 
     machine: Machine
     transfer_bytes: Int64Array
+    slowing: Contention | None = None
     exposed_ns: dict[int, int] = field(default_factory=dict)
+    _slowed: dict[int, float] = field(default_factory=dict)
+    _times: dict[tuple[int, int], BlockTimes] = field(default_factory=dict)
     _columns: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
     _before: list[int] = field(default_factory=list)
     _after: list[int] = field(default_factory=list)
     _meetings: dict[tuple[int | str, ...], int] = field(default_factory=dict)
     _prices: dict[tuple[object, ...], int] = field(default_factory=dict)
     _builder: GraphBuilder = field(default_factory=GraphBuilder)
+
+    @property
+    def contention(self) -> Contention:
+        """By how much transfers slow computing."""
+        if self.slowing is None:
+            self.slowing = Contention.of(self.machine.device)
+        return self.slowing
 
     def add_class(self, rank: int, ranks: RankClass, executed: Sequence[Executed]) -> None:
         """Adds the tasks of one class of ranks, which is number ``rank`` of the graph."""
@@ -78,6 +92,26 @@ class StepGraphWriter:
             self._builder.add_tasks(count, **columns)
             self._builder.add_edges(np.array(self._before, np.int32), np.array(self._after, np.int32))
         return self._builder.build()
+
+    def slowdown_ratio(self) -> Float64Array:
+        """Returns how much longer each task takes beside a transfer of its rank, float64, shape (tasks,)."""
+        ratios = np.zeros(len(self._columns["name"]))
+        ratios[list(self._slowed)] = list(self._slowed.values())
+        return ratios
+
+    def times(self, template: Template, column: int) -> BlockTimes:
+        """Returns the times of a whole block."""
+        key = (id(template), column)
+        if key not in self._times:
+            self._times[key] = block_times(template, column, 0, len(template.host_ns), self.contention)
+        return self._times[key]
+
+    def add_block(self, name: str, rank: int, times: BlockTimes, before: Sequence[int], **where: int) -> int:
+        """Adds the device's part of a block and returns its index."""
+        task = self.add(name, TaskKind.MIX, rank, Stream.COMPUTE, times.busy_ns, before, **where)
+        self.exposed_ns[task] = times.exposed_ns
+        self._slowed[task] = times.slowdown_ratio
+        return task
 
     def add(
         self, name: str, kind: TaskKind, rank: int, stream: int, duration_ns: int, before: Sequence[int], **more: int
@@ -137,18 +171,16 @@ class _ClassWriter:
         self._rank = rank
         self._ranks = ranks
         self._host_ns = round(graph.machine.device.host_dispatch_ns)
-        self._device = NONE
+        self._device: tuple[int, ...] = ()
+        self._queued = NONE
         self._pending: list[int] = []
         self._exchanges: dict[tuple[int | str, ...], list[int]] = {}
-        self._alive: set[int] = set()
 
     def block(self, part: Executed, template: Template) -> None:
         """Adds a block, cut where memory stalls it and ended where an allocation failed for good."""
         column = min(part.length, template.device_ns.shape[1] - 1)
         if not part.stalls and part.stop < 0:
-            lead, busy = int(template.lead_ns[column]), int(template.busy_ns[column])
-            exposed = busy - int(template.computing_ns[column])
-            self._chain(part.item, template.block.phase, lead, busy, template.whole_host_ns - lead, max(exposed, 0))
+            self._chain(part.item, template.block.phase, self._graph.times(template, column))
             return
         position = 0
         for stall in part.stalls:
@@ -165,24 +197,22 @@ class _ClassWriter:
         self._graph.add("memory", TaskKind.HOST, self._rank, Stream.HOST, after_ns + at_once_ns, ())
 
     def _part(self, item: Item, template: Template, column: int, start: int, stop: int) -> None:
-        if start >= stop:
-            return
-        host = template.host_ns[start:stop]
-        device = np.ascontiguousarray(template.device_ns[start:stop, column : column + 1])
-        busy, done = chain_times(host, device, template.is_collective[start:stop], template.awaits[start:stop])
-        lead = int(done[0] - busy[0])
-        computing = int(device[~template.is_collective[start:stop]].sum())
-        exposed = max(int(busy[0]) - computing, 0)
-        self._chain(item, template.block.phase, lead, int(busy[0]), int(host.sum()) - lead, exposed)
+        if start < stop:
+            times = block_times(template, column, start, stop, self._graph.contention)
+            self._chain(item, template.block.phase, times)
 
-    def _chain(self, item: Item, name: str, lead: int, busy: int, rest: int, exposed: int) -> None:
+    def _chain(self, item: Item, name: str, times: BlockTimes) -> None:
         graph, where = self._graph, {"micro_batch": item.micro_batch, "layer": item.layer}
-        begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, lead, (), **where)
-        before = (begin, *self._pending)
+        begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, times.lead_ns, (), **where)
+        before = (begin, *self._device, *self._pending)
         self._pending = []
-        self._device = graph.add(name, TaskKind.MIX, self._rank, Stream.COMPUTE, busy, before, **where)
-        graph.exposed_ns[self._device] = exposed
-        graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, rest, (), **where)
+        device = graph.add_block(name, self._rank, times, before, **where)
+        self._device = (device,)
+        if self._queued >= 0 and times.behind_ns:
+            late = graph.add(name, TaskKind.MIX, self._rank, BEHIND, times.behind_ns, (self._queued,), **where)
+            self._device = (device, late)
+            self._queued = NONE
+        graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, times.rest_ns, (), **where)
 
     def other(self, item: Item, length: int) -> None:
         """Adds what is no block."""
@@ -205,8 +235,7 @@ class _ClassWriter:
 
     def synchronize(self) -> None:
         """Makes the host wait for the device and for all transfers."""
-        before = (self._device, *self._pending, *self._alive)
-        self._alive.clear()
+        before = (*self._device, *self._pending)
         self._graph.add("aclrtSynchronizeDevice", TaskKind.SYNCHRONIZE, self._rank, Stream.HOST, 0, before)
 
     def _transfer(self, item: Item, length: int) -> None:
@@ -220,7 +249,7 @@ class _ClassWriter:
             self._rank,
             STREAM_OF[item.kind, item.block],
             graph.transfer_ns(stage, stage + towards, length),
-            (begin, self._device) if sends else (begin,),
+            (begin,) if item.early else (begin, *self._device),
             rendezvous=graph.meeting((self._ranks.replica, *item.key)),
             bytes=int(graph.transfer_bytes[length]),
             micro_batch=item.micro_batch,
@@ -234,7 +263,7 @@ class _ClassWriter:
         """Adds a copy between HBM and DDR; one into HBM waits for what used those bytes before."""
         graph = self._graph
         begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, self._host_ns, ())
-        before = (begin, self._device) if item.kind is ItemKind.PREFETCH else (begin,)
+        before = (begin, *self._device) if item.kind is ItemKind.PREFETCH else (begin,)
         duration_ns = graph.copy_ns(item.payload_bytes)
         size = item.payload_bytes
         task = graph.add("copy", TaskKind.COPY, self._rank, Stream.COPY, duration_ns, before, bytes=size)
@@ -252,9 +281,11 @@ class _ClassWriter:
             self._rank,
             DATA,
             graph.exchange_ns(item, self._ranks),
-            (begin, self._device),
+            (begin, *self._device),
             rendezvous=graph.meeting((group_name(item.group), *(within if shared else ()), *item.key)),
             bytes=item.payload_bytes,
         )
+        if item.shares_queue:
+            self._queued = task
         # ("reduce", stage, expert, slot): an AWAIT names the slot.
         self._exchanges.setdefault(item.key[3:], []).append(task)

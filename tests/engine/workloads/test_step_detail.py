@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from engine.runtime.scheduler import schedule
+from engine.workloads.block_times import Contention
 from engine.workloads.run_state import prepared_run
 from engine.workloads.scenario_file import scenario_from_document
 from engine.workloads.simulate import simulate
@@ -64,19 +65,20 @@ def document(**tables: Any) -> dict[str, Any]:
     return base
 
 
-@pytest.mark.parametrize("name", JOBS)
-def test_a_step_takes_as_long_operator_by_operator_as_in_blocks(name: str) -> None:
+def step_times_ns(name: str, slowing: Contention | None) -> list[tuple[int, int]]:
+    """Returns the times of two steps, each operator by operator and in blocks."""
     scenario = scenario_from_document(document(**JOBS[name]), Path())
     state = prepared_run(scenario)
     for memory, sizes in zip(state.memories, state.persistent, strict=True):
         assert memory.load(sizes)
     replicas = state.lengths.tokens.shape[1]
     width = scenario.parallel.tensor * scenario.parallel.context
+    times = []
     for step in range(2):
         executed = [serve_step(state, number, step) for number in range(len(state.classes))]
         assert all(executed)
         parts = [part for part in executed if part is not None]
-        writer = StepGraphWriter(state.machine, state.transfer_bytes)
+        writer = StepGraphWriter(state.machine, state.transfer_bytes, slowing)
         classes = []
         for number, ranks in enumerate(state.classes):
             writer.add_class(number, ranks, parts[number])
@@ -84,9 +86,25 @@ def test_a_step_takes_as_long_operator_by_operator_as_in_blocks(name: str) -> No
             own = range(stage_width) if replicas == 1 else range(ranks.replica * width, (ranks.replica + 1) * width)
             classes.append((ranks, tuple(ranks.stage * stage_width + rank for rank in own)))
         detail = step_detail([step], scenario.parallel, writer, classes, [parts])
-        result = schedule(detail.graph)
+        result = schedule(detail.graph, detail.slowdown_ratio)
         assert result.is_complete
-        assert result.makespan_ns == schedule(writer.graph()).makespan_ns
+        times.append((result.makespan_ns, schedule(writer.graph(), writer.slowdown_ratio()).makespan_ns))
+    return times
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_step_takes_as_long_operator_by_operator_as_in_blocks(name: str) -> None:
+    for by_operator_ns, in_blocks_ns in step_times_ns(name, Contention(1e12, 0.0)):
+        assert by_operator_ns == in_blocks_ns
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_it_does_within_a_thousandth_where_transfers_slow_computing(name: str) -> None:
+    """A transfer that covers a part of a block slows the block's mean; operator by operator it slows that part."""
+    alone = {time for times in step_times_ns(name, Contention(1e12, 0.0)) for time in times}
+    for by_operator_ns, in_blocks_ns in step_times_ns(name, None):
+        assert by_operator_ns == pytest.approx(in_blocks_ns, rel=1e-3)
+        assert by_operator_ns >= min(alone)
 
 
 def test_every_job_of_this_file_runs() -> None:
