@@ -29,6 +29,8 @@ class TaskKind(IntEnum):
     """Host↔device or HBM↔DDR over a copy engine."""
     SYNCHRONIZE = 7
     """The host waits for everything its predecessors name."""
+    GAP = 8
+    """Of recorded jobs only: a stream stands still before its next task, for the cause that is its name."""
 
 
 class Stream(IntEnum):

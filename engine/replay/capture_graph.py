@@ -20,6 +20,15 @@ class HostSource(StrEnum):
     """Only starved gaps of the device: between two of them the host is known to have been ahead, not by how much."""
 
 
+class Gaps(StrEnum):
+    """What becomes of the time in which a stream stands still for no reason the graph knows."""
+
+    KEPT = "kept"
+    """It stays as GAP tasks: the unchanged replay is the recording."""
+    WITHHELD = "withheld"
+    """It is left out but for the constant time between two queued tasks: what the model explains by itself."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedSteps:
     """Steps as the capture has them; one row per rank and step, by rank, then step. Columns of shape (rows,).
@@ -56,6 +65,8 @@ class CaptureGraph:
       its duration is the elapsed time, unsplit: nothing may scale it by bytes.
     * ``step`` holds the profiler's step number; ``origin_event`` the event of the rank's trace (−1 for what was added);
       ``inferred`` is 1 where a dependency of the task was inferred from coincident times rather than recorded.
+    * A GAP task stands right before the task of its stream that it belongs to and waits for the same tasks: whoever
+      removes a task removes its gap, whoever changes a task's waits changes the gap's.
     * ``flops`` and ``bytes`` are known where the capture has shapes, else 0; ``shape`` is the capture's text.
 
     Attributes:

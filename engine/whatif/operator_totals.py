@@ -5,7 +5,7 @@ import numpy as np
 from engine.core.arrays import BoolArray
 from engine.graph.task_graph import TaskGraph, TaskKind
 
-_HOST_KINDS = (TaskKind.HOST, TaskKind.SYNCHRONIZE)
+_HOST_KINDS = (TaskKind.HOST, TaskKind.SYNCHRONIZE, TaskKind.GAP)
 
 
 def operator_totals(graph: TaskGraph, chosen: BoolArray) -> dict[str, int]:

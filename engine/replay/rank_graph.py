@@ -1,0 +1,170 @@
+"""Writes one rank's tasks into the graph of the job."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.analyses.launches import operator_events
+from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from engine.graph.builder import GraphBuilder
+from engine.graph.task_graph import Stream, TaskKind
+from engine.replay.capture_graph import Gaps
+from engine.replay.rank_plan import RankPlan
+from engine.trace.strings import ABSENT
+
+_GAP, _HOST = "gap", "dispatch"
+
+
+@dataclass(eq=False)
+class RankWriter:
+    """Adds the tasks of one rank.
+
+    Attributes:
+        builder: Receives them.
+        plan: The rank.
+        rank: Its number in the job.
+        origin_ns: Trace time of ns 0 of the run.
+        gaps: What becomes of device time nothing explains.
+    """
+
+    builder: GraphBuilder
+    plan: RankPlan
+    rank: int
+    origin_ns: int
+    gaps: Gaps
+
+    def write(self, rendezvous: Int32Array) -> None:
+        """Adds host tasks, device tasks with the gaps before them, and all waits.
+
+        Args:
+            rendezvous: int32, shape (the rank's collectives,).
+        """
+        first_host = self._add_host()
+        position, gap_of = self._add_device(first_host, rendezvous)
+        waits, host_waits = self.plan.waits, self.plan.host_waits
+        self.builder.add_edges(position[waits.before], position[waits.after])
+        held = gap_of[waits.after] >= 0
+        self.builder.add_edges(position[waits.before[held]], gap_of[waits.after[held]])
+        self.builder.add_edges(position[host_waits.before], first_host + host_waits.after)
+
+    def _add_host(self) -> int:
+        plan, dispatch = self.plan, self.plan.dispatch
+        start_ns = dispatch.start_ns.copy()
+        start_ns[0] = self.origin_ns
+        # A wait lasts what the call takes once everything it waits for has ended.
+        np.maximum.at(start_ns, plan.host_waits.after, plan.tasks.end_ns[plan.host_waits.before])
+        inferred = dispatch.inferred.copy()
+        return self.builder.add_tasks(
+            len(dispatch),
+            name=self._host_names(),
+            kind=dispatch.kind,
+            rank=self.rank,
+            stream=Stream.HOST,
+            duration_ns=np.maximum(dispatch.end_ns - start_ns, 0),
+            step=plan.host_step,
+            origin_event=dispatch.event,
+            inferred=inferred,
+        )
+
+    def _host_names(self) -> Int32Array:
+        """Returns the names of host tasks: the framework's operator behind the first launch, else the call."""
+        plan, trace = self.plan, self.plan.trace
+        dispatch, tasks = plan.dispatch, plan.tasks
+        source = dispatch.event.copy()
+        known = np.flatnonzero((dispatch.launched_by >= 0) & (tasks.event >= 0))
+        operator = operator_events(trace)[tasks.event[known]] if len(known) else known.astype(np.int32)
+        told = operator >= 0
+        source[dispatch.launched_by[known[told]][::-1]] = operator[told][::-1]
+        waits = dispatch.kind == TaskKind.SYNCHRONIZE
+        source[waits] = dispatch.event[waits]
+        named = source >= 0
+        names = np.full(len(dispatch), self.builder.strings.intern(_HOST), dtype=np.int32)
+        names[named] = self._texts(trace.events.name[source[named]])
+        return names
+
+    def _texts(self, ids: Int32Array) -> Int32Array:
+        """Returns the builder's ids of the trace's strings, −1 for −1; each distinct one is read once."""
+        distinct, inverse = np.unique(ids, return_inverse=True)
+        strings = self.plan.trace.strings
+        words = [self.builder.strings.intern(strings.text(item)) if item >= 0 else ABSENT for item in distinct.tolist()]
+        return np.array(words, dtype=np.int32)[inverse] if len(ids) else ids
+
+    def _add_device(self, first_host: int, rendezvous: Int32Array) -> tuple[Int32Array, Int32Array]:
+        """Returns the graph's index of each device task and of the gap before it (−1 for none)."""
+        plan, tasks = self.plan, self.plan.tasks
+        gap_ns = self._gaps_ns()
+        has_gap = gap_ns > 0
+        place = np.arange(len(tasks)) + np.cumsum(has_gap)
+        count = len(tasks) + int(has_gap.sum())
+        of_row = np.empty(count, dtype=np.int64)
+        of_row[place] = np.arange(len(tasks))
+        of_row[place[has_gap] - 1] = np.flatnonzero(has_gap)
+        is_gap = np.ones(count, dtype=np.bool_)
+        is_gap[place] = False
+        launch = np.where(plan.dispatch.launched_by >= 0, plan.dispatch.launched_by + first_host, ABSENT)
+        inferred = np.zeros(len(tasks), dtype=np.uint8)
+        inferred[plan.waits.after[plan.waits.inferred > 0]] = 1
+        columns = self._device_columns(rendezvous)
+        first = self.builder.add_tasks(
+            count,
+            launch[of_row],
+            name=np.where(is_gap, self.builder.strings.intern(_GAP), columns["name"][of_row]),
+            kind=np.where(is_gap, TaskKind.GAP, plan.kind[of_row]),
+            rank=self.rank,
+            stream=tasks.queue[of_row],
+            duration_ns=np.where(is_gap, gap_ns[of_row], columns["duration_ns"][of_row]),
+            rendezvous=np.where(is_gap, ABSENT, columns["rendezvous"][of_row]),
+            bytes=np.where(is_gap, 0, columns["bytes"][of_row]),
+            step=plan.step[of_row],
+            shape=np.where(is_gap, ABSENT, columns["shape"][of_row]),
+            group=np.where(is_gap, ABSENT, columns["group"][of_row]),
+            origin_event=np.where(is_gap, ABSENT, tasks.event[of_row]),
+            inferred=inferred[of_row],
+        )
+        position = (first + place).astype(np.int32)
+        return position, np.where(has_gap, position - 1, ABSENT).astype(np.int32)
+
+    def _gaps_ns(self) -> Int64Array:
+        """Returns how long each task's stream stood still although nothing known held the task back, int64."""
+        plan, tasks = self.plan, self.plan.tasks
+        before_ns = np.where(tasks.is_first, self.origin_ns, tasks.previous_end_ns)
+        others_ns = np.maximum(plan.dispatch.ready_ns(), plan.waits.latest_end_ns(tasks))
+        gap_ns = np.maximum(tasks.start_ns - np.maximum(before_ns, others_ns), 0)
+        if self.gaps is Gaps.KEPT:
+            return gap_ns
+        constant_ns = np.where(before_ns > others_ns, np.minimum(gap_ns, plan.dispatch.switch_ns), 0)
+        # Where nothing else ties a stream to the run, its first task starts when it did.
+        loose: BoolArray = tasks.is_first & (others_ns < self.origin_ns)
+        return np.where(loose, gap_ns, constant_ns)
+
+    def _device_columns(self, rendezvous: Int32Array) -> dict[str, AnyArray]:
+        """Returns name, time, rendezvous, bytes, shape and group per device task."""
+        plan, trace, tasks = self.plan, self.plan.trace, self.plan.tasks
+        plain = tasks.collective < 0
+        events = tasks.event[plain]
+        kernel = trace.kernel_row_of_event[events]
+        name = np.empty(len(tasks), dtype=np.int32)
+        name[plain] = self._texts(trace.events.name[events])
+        shape = np.full(len(tasks), ABSENT, dtype=np.int32)
+        shape[plain] = self._texts(np.append(trace.kernels.input_shapes, np.int32(ABSENT))[kernel])
+        duration_ns = tasks.end_ns - tasks.start_ns
+        size_bytes = np.zeros(len(tasks), dtype=np.float64)
+        meeting, group = (np.full(len(tasks), ABSENT, dtype=np.int32) for _ in range(2))
+        # One turn per collective.
+        for row in np.flatnonzero(~plain).tolist():
+            item = plan.collectives[tasks.collective[row]]
+            number = rendezvous[tasks.collective[row]]
+            name[row] = self.builder.strings.intern(item.name)
+            group[row] = self.builder.strings.intern(item.group) if item.group else ABSENT
+            size_bytes[row] = item.bytes or 0
+            meeting[row] = number
+            if number >= 0 and item.transfer_ns is not None:
+                duration_ns[row] = min(item.transfer_ns, duration_ns[row])
+        return {
+            "name": name,
+            "shape": shape,
+            "duration_ns": duration_ns,
+            "bytes": size_bytes,
+            "rendezvous": meeting,
+            "group": group,
+        }

@@ -1,0 +1,122 @@
+"""Everything about one rank that its part of the graph is made of."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.analyses.activity import activities
+from engine.analyses.communication import Collective
+from engine.analyses.name_search import names_holding
+from engine.analyses.steps import steps
+from engine.analyses.steps.profiler_steps import host_steps, steps_of_tasks
+from engine.core.arrays import BoolArray, Int32Array, UInt8Array
+from engine.graph.task_graph import TaskKind
+from engine.replay.capture_graph import HostSource
+from engine.replay.dependencies import Waits, awaited_by_host, inferred_waits
+from engine.replay.device_tasks import DeviceTasks, device_tasks
+from engine.replay.dispatch import Dispatch, launched_chain
+from engine.replay.dispatch_gaps import spread_chain
+from engine.replay.task_kinds import task_kinds
+from engine.trace.diagnostics import DiagnosticLog
+from engine.trace.strings import ABSENT
+from engine.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankPlan:
+    """One rank, its times on the device's clock of its trace. Columns by device task unless said otherwise.
+
+    Attributes:
+        trace: The capture.
+        collectives: The rank's, by start.
+        tasks: Device tasks.
+        kind: uint8 TaskKind.
+        step: int32 number of the profiler's step, ABSENT outside.
+        dispatch: The host.
+        host_step: int32, shape (host tasks,).
+        host_source: Where the host's times come from.
+        waits: Between device tasks.
+        host_waits: From device tasks to host tasks.
+        slack_ns: Error of joining the host's clock with the device's.
+    """
+
+    trace: Trace
+    collectives: tuple[Collective, ...]
+    tasks: DeviceTasks
+    kind: UInt8Array
+    step: Int32Array
+    dispatch: Dispatch
+    host_step: Int32Array
+    host_source: HostSource
+    waits: Waits
+    host_waits: Waits
+
+    @property
+    def first_ns(self) -> int:
+        """Trace time of the first thing that happens."""
+        return min(int(self.dispatch.end_ns.min()), int(self.tasks.start_ns.min()))
+
+
+def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: DiagnosticLog) -> RankPlan | None:
+    """Returns the plan of a rank, None where its capture shows no device task."""
+    kinds = activities(trace)
+    tasks = device_tasks(trace, kinds, collectives, log)
+    if len(tasks) == 0:
+        return None
+    kind = task_kinds(trace, tasks, kinds)
+    computes = np.isin(kind, (TaskKind.CUBE, TaskKind.VECTOR, TaskKind.MIX, TaskKind.AI_CPU))
+    dispatch = launched_chain(trace, tasks, log)
+    source = HostSource.LAUNCHES
+    if dispatch is None:
+        dispatch, source = spread_chain(tasks), HostSource.GAPS
+    waits = inferred_waits(tasks, dispatch, computes)
+    host_waits = awaited_by_host(tasks, dispatch, _whole_device(trace, dispatch), dispatch.latency_ns)
+    step = _steps(trace, tasks)
+    return RankPlan(
+        trace, collectives, tasks, kind, step, dispatch, _host_steps(dispatch, step), source, waits, host_waits
+    )
+
+
+def _whole_device(trace: Trace, dispatch: Dispatch) -> BoolArray:
+    """Returns which host tasks wait for every stream, bool, shape (host tasks,)."""
+    names = names_holding(trace.strings, ("devicesync", "synchronizedevice", "ctxsync"))
+    rows = np.maximum(dispatch.event, 0)
+    answer: BoolArray = np.isin(trace.events.name[rows], names) & (dispatch.event >= 0)
+    return answer
+
+
+def _steps(trace: Trace, tasks: DeviceTasks) -> Int32Array:
+    """Returns the step of each device task: what the capture's tables say, else the step that launched it."""
+    number = np.full(len(tasks), ABSENT, dtype=np.int32)
+    known = np.flatnonzero(tasks.event >= 0)
+    events = tasks.event[known]
+    hosts = host_steps(trace)
+    if hosts:
+        by_event = np.argsort(events, kind="stable")
+        index = steps_of_tasks(trace, events[by_event], hosts)
+        numbers = np.array([*(step.number for step in hosts), ABSENT], dtype=np.int32)
+        number[known[by_event]] = numbers[index]
+    recorded = np.full(len(trace.events) + 1, ABSENT, dtype=np.int32)
+    for table in (trace.collectives, trace.kernels):
+        told = (table.event >= 0) & (table.step >= 0)
+        recorded[table.event[told]] = table.step[told]
+    of_event = recorded[tasks.event]
+    number = np.where(of_event >= 0, of_event, number)
+    only = steps(trace)
+    if len(only) == 1 and only[0].step is not None and np.all(number == ABSENT):
+        number[:] = only[0].step
+    return number
+
+
+def _host_steps(dispatch: Dispatch, step: Int32Array) -> Int32Array:
+    """Returns the step of each host task: that of the next task it launches."""
+    known = np.flatnonzero(dispatch.launched_by >= 0)
+    of_host = np.full(len(dispatch), ABSENT, dtype=np.int32)
+    of_host[dispatch.launched_by[known][::-1]] = step[known][::-1]
+    launches = np.zeros(len(dispatch), dtype=np.bool_)
+    launches[dispatch.launched_by[known]] = True
+    following = np.where(launches, np.arange(len(dispatch)), len(dispatch))
+    following = np.minimum.accumulate(following[::-1])[::-1]
+    last = int(np.flatnonzero(launches)[-1]) if np.any(launches) else 0
+    answer: Int32Array = of_host[np.minimum(following, last)]
+    return answer

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from engine.core.errors import MissingDataError
+from engine.formats import open_job
+from engine.formats.readers import built_in_readers
+from engine.replay.job_graph import capture_graph
+from engine.replay.replay_time import replay_time
+from engine.trace.job import Job
+
+UNCHANGED_RATIO = 0.03
+CAPTURES = (
+    "ascend/910b-cnn-ddp2-text/level0",
+    "ascend/910b-cnn-ddp2-text/level1",
+    "ascend/910b-cnn-ddp2-text/level2",
+    "ascend/910b-qwen3-0.6b-pp2dp2",
+    "ascend/old-cann7-timeline/trace_view.json",
+    "pytorch/alexnet.json.gz",
+    "pytorch/df_index_resolver.json.gz",
+    "pytorch/event-sync-multi-stream.json.gz",
+    "pytorch/h100-qwen1.5-0.5b.json.gz",
+    "pytorch/mi250-minitoy.json.gz",
+    "pytorch/mi300-qwen1.5-0.5b.json.gz",
+    "pytorch/nccl_data.json.gz",
+    "pytorch/negative-queue-length-rank0.json.gz",
+    "pytorch/ns-resolution.json.gz",
+    "pytorch/resnet50-schema2021.json.gz",
+    "pytorch/simple-add.json.gz",
+    "pytorch/dlrm-v100-8ranks",
+)
+
+
+def opened(path: Path) -> Job:
+    return open_job([path], built_in_readers())
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_unchanged_replay_takes_as_long_as_the_recording(captures: Path, name: str) -> None:
+    replayed = replay_time(capture_graph(opened(captures / name)))
+    assert replayed.schedule.is_complete
+    assert replayed.error_ratio == pytest.approx(0.0, abs=UNCHANGED_RATIO)
+
+
+@pytest.mark.parametrize("name", ["pytorch/rank_non_gpu.json.gz", "pytorch/rank_not_found.json.gz"])
+def test_a_capture_without_device_tasks_has_nothing_to_replay(captures: Path, name: str) -> None:
+    with pytest.raises(MissingDataError, match="device tasks"):
+        capture_graph(opened(captures / name))
