@@ -10,7 +10,8 @@ from engine.graph.collective_kinds import CollectiveKind
 from engine.graph.task_graph import TaskKind
 from engine.runtime.cost import OperatorTable, catalogue, matmul
 from engine.workloads.blocks import BlockBuilder, GroupKind, shape_text
-from engine.workloads.lowering import FP32_BYTES, Lowering, add_elementwise, add_matmul
+from engine.workloads.linear import add_linear
+from engine.workloads.lowering import FP32_BYTES, Lowering, add_elementwise, add_widening
 from engine.workloads.scenario import Recompute
 
 
@@ -21,12 +22,11 @@ def add_attention(block: BlockBuilder, low: Lowering, source: str, window: int) 
     """
     width = low.q_width + 2 * low.kv_width
     size = low.tokens * width * low.element_bytes
-    add_matmul(block, low, low.tokens, width, low.model.hidden, (source,), {"qkv_raw": size})
+    add_linear(block, low, "qkv", (width, low.model.hidden), source, "qkv_raw")
     _add_positions(block, low, "qkv_raw", "qkv", size)
     core_source = _add_context_gather(block, low)
     add_core(block, low, core_source, window)
-    out = low.full_bytes
-    add_matmul(block, low, low.tokens, low.model.hidden, low.q_width, ("attention",), {"projected": out})
+    add_linear(block, low, "projected", (low.model.hidden, low.q_width), "attention", "projected")
     return "projected"
 
 
@@ -137,12 +137,13 @@ def _add_softmax(block: BlockBuilder, low: Lowering, scores: Int64Array, heads: 
         wide = scores * FP32_BYTES
         add_elementwise(block, low, "Muls", scores, ("scores",), {"scaled": size}, inputs=1)
         add_elementwise(block, low, "MaskedFill", scores, ("scaled",), {"masked": size}, inputs=1)
-        cast = catalogue.cast(scores, low.dtype, DType.FP32)
-        block.compute("Cast", TaskKind.VECTOR, cast, ("masked",), {"masked_f32": wide}, shape=shape)
+        given = add_widening(block, low, "masked", "masked_f32", scores, shape)
         table = catalogue.softmax(rows, low.lengths, DType.FP32)
-        block.compute("SoftmaxV2", TaskKind.VECTOR, table, ("masked_f32",), {"softmax_f32": wide}, shape=shape)
-        cast = catalogue.cast(scores, DType.FP32, low.dtype)
-        block.compute("Cast", TaskKind.VECTOR, cast, ("softmax_f32",), {"softmax": size}, shape=shape)
+        result = "softmax" if low.dtype is DType.FP32 else "softmax_f32"
+        block.compute("SoftmaxV2", TaskKind.VECTOR, table, (given,), {result: wide}, shape=shape)
+        if result != "softmax":
+            cast = catalogue.cast(scores, DType.FP32, low.dtype)
+            block.compute("Cast", TaskKind.VECTOR, cast, (result,), {"softmax": size}, shape=shape)
     if not low.has_dropout:
         return "softmax"
     table = catalogue.dropout(scores, low.dtype)
@@ -202,13 +203,13 @@ def _add_core_backward_parts(block: BlockBuilder, low: Lowering, heads: int, sou
         table = catalogue.softmax(rows, low.lengths, low.dtype, grad=True)
         block.compute("ScaledMaskedSoftmaxGrad", TaskKind.VECTOR, table, (gradient, "softmax"), {"score_g": bytes_of})
     else:
-        cast = catalogue.cast(scores, low.dtype, DType.FP32)
-        wide = scores * FP32_BYTES
-        block.compute("Cast", TaskKind.VECTOR, cast, (gradient,), {"softmax_g32": wide})
+        given = add_widening(block, low, gradient, "softmax_g32", scores)
         table = catalogue.softmax(rows, low.lengths, DType.FP32, grad=True)
-        block.compute("SoftmaxGrad", TaskKind.VECTOR, table, ("softmax_g32", "softmax"), {"score_g32": wide})
-        cast = catalogue.cast(scores, DType.FP32, low.dtype)
-        block.compute("Cast", TaskKind.VECTOR, cast, ("score_g32",), {"masked_g": bytes_of})
+        result = "masked_g" if low.dtype is DType.FP32 else "score_g32"
+        block.compute("SoftmaxGrad", TaskKind.VECTOR, table, (given, "softmax"), {result: scores * FP32_BYTES})
+        if result != "masked_g":
+            cast = catalogue.cast(scores, DType.FP32, low.dtype)
+            block.compute("Cast", TaskKind.VECTOR, cast, (result,), {"masked_g": bytes_of})
         add_elementwise(block, low, "MaskedFill", scores, ("masked_g",), {"scaled_g": bytes_of}, inputs=1)
         add_elementwise(block, low, "Muls", scores, ("scaled_g",), {"score_g": bytes_of}, inputs=1)
     _add_batched(block, low, heads, head, low.lengths, ("score_g", "qkv", source), {"query_g": size // 3})

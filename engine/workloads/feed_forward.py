@@ -8,11 +8,20 @@ from engine.graph.collective_kinds import CollectiveKind
 from engine.graph.task_graph import TaskKind
 from engine.runtime.cost import catalogue, grouped_matmul, matmul
 from engine.workloads.blocks import BlockBuilder, GroupKind, shape_text
+from engine.workloads.linear import (
+    add_gathered,
+    add_linear,
+    add_linear_backward,
+    add_quantized,
+    narrow_dtype,
+    quantized_name,
+    saved_input,
+)
 from engine.workloads.lowering import (
     FP32_BYTES,
     Lowering,
     add_elementwise,
-    add_linear_backward,
+    add_gather,
     add_matmul,
 )
 
@@ -26,13 +35,13 @@ def up_width(low: Lowering) -> int:
 
 
 def add_feed_forward(block: BlockBuilder, low: Lowering, source: str) -> str:
-    """Adds the block over ``source`` [tokens, hidden]; returns the name of its result (a partial sum)."""
+    """Adds the block over ``source``, the normed residual stream; returns the name of its result (a partial sum)."""
     if low.model.experts:
-        return _add_experts(block, low, source)
-    rows, size = low.tokens, low.element_bytes
-    add_matmul(block, low, rows, up_width(low), low.model.hidden, (source,), {"up": rows * up_width(low) * size})
-    _add_activation(block, low, rows)
-    add_matmul(block, low, rows, low.model.hidden, low.ffn, ("activated",), {"down": low.full_bytes})
+        add_gather(block, low, source, f"{source}_full")
+        return _add_experts(block, low, f"{source}_full" if low.splits_sequence else source)
+    add_linear(block, low, "up", (up_width(low), low.model.hidden), add_gathered(block, low, "up", source), "up")
+    _add_activation(block, low, low.tokens)
+    add_linear(block, low, "down", (low.model.hidden, low.ffn), "activated", "down")
     return "down"
 
 
@@ -137,6 +146,13 @@ def _add_routing(
     block.compute(plain, TaskKind.VECTOR, table, reads, writes, shape=shape_text([rows[0], hidden], [rows[0], hidden]))
 
 
+def _narrowed(block: BlockBuilder, low: Lowering, tensor: str, width: int) -> str:
+    """Adds the quantising of routed rows where the experts' products are narrow; returns what they multiply."""
+    if narrow_dtype(low, "experts") is None:
+        return tensor
+    return add_quantized(block, low, tensor, quantized_name(tensor), routed_rows(low), width)
+
+
 def _add_grouped(
     block: BlockBuilder,
     low: Lowering,
@@ -145,8 +161,12 @@ def _add_grouped(
     reads: tuple[str, ...],
     writes: dict[str, Int64Array | float],
 ) -> None:
-    rows = routed_rows(low)
-    table = grouped_matmul(_local_experts(low), rows, columns, summed, low.dtype)
+    rows, dtype = routed_rows(low), narrow_dtype(low, "experts")
+    if dtype is not None:
+        add_quantized(block, low, "", f"{next(iter(writes))}_w_q", _local_experts(low) * columns, summed)
+    table = grouped_matmul(
+        _local_experts(low), rows, columns, summed, dtype or low.dtype, out_bytes_per_element=low.element_bytes
+    )
     shape = shape_text([rows[0], summed], [_local_experts(low), summed, columns])
     block.compute("GroupedMatmul", TaskKind.CUBE, table, reads, writes, shape=shape)
 
@@ -161,10 +181,12 @@ def _add_experts(block: BlockBuilder, low: Lowering, source: str) -> str:
     block.compute("MoeGatingTopKSoftmax", TaskKind.VECTOR, table, ("router",), {"routing": choice})
     _add_routing(block, low, "permute", (source, "routing"), {"permuted": size})
     given = _add_exchange(block, low, "permuted", "expert_input")
+    given = _narrowed(block, low, given, model.hidden)
     wide = rows * up_width(low) * low.element_bytes
     _add_grouped(block, low, up_width(low), model.hidden, (given,), {"up": wide})
     _add_activation(block, low, rows)
-    _add_grouped(block, low, model.hidden, low.ffn, ("activated",), {"expert_output": size})
+    activated = _narrowed(block, low, "activated", low.ffn)
+    _add_grouped(block, low, model.hidden, low.ffn, (activated,), {"expert_output": size})
     returned = _add_exchange(block, low, "expert_output", "returned")
     _add_routing(block, low, "unpermute", (returned, "routing"), {"down": low.full_bytes})
     return "down"
@@ -176,13 +198,15 @@ def _add_experts_backward(block: BlockBuilder, low: Lowering, gradient: str, sou
     kept = "returned" if low.parallel.expert > 1 else "expert_output"
     _add_routing(block, low, "unpermute_grad", (gradient, "routing", kept), {"output_g": size})
     given = _add_exchange(block, low, "output_g", "output_gx")
+    given = _narrowed(block, low, given, model.hidden)
     half = rows * low.ffn * low.element_bytes
     _add_grouped(block, low, low.ffn, model.hidden, (given,), {"activated_g": half})
-    _add_expert_weights(block, low, model.hidden, low.ffn, (given, "activated"))
+    _add_expert_weights(block, low, model.hidden, low.ffn, (given, saved_input(low, "experts", "activated")))
     _add_activation_backward(block, low, rows)
-    _add_grouped(block, low, model.hidden, up_width(low), ("up_g",), {"input_g": size})
-    inputs = "expert_input" if low.parallel.expert > 1 else "permuted"
-    _add_expert_weights(block, low, up_width(low), model.hidden, ("up_g", inputs))
+    up_gradient = _narrowed(block, low, "up_g", up_width(low))
+    _add_grouped(block, low, model.hidden, up_width(low), (up_gradient,), {"input_g": size})
+    inputs = saved_input(low, "experts", "expert_input" if low.parallel.expert > 1 else "permuted")
+    _add_expert_weights(block, low, up_width(low), model.hidden, (up_gradient, inputs))
     back = _add_exchange(block, low, "input_g", "input_gx")
     full = f"{target}_full" if low.parallel.tensor > 1 else target
     _add_routing(block, low, "permute_grad", (back, "routing"), {full: low.full_bytes})
@@ -205,7 +229,15 @@ def _add_expert_weights(
     """Adds the gradients of all local experts' weights and their addition to the fp32 main gradients."""
     experts, rows = _local_experts(low), routed_rows(low)
     per_expert = np.maximum(rows // experts, 1)
-    table = matmul(out_width, in_width, per_expert, low.dtype, batch=experts, family="grouped_matmul")
+    table = matmul(
+        out_width,
+        in_width,
+        per_expert,
+        narrow_dtype(low, "experts") or low.dtype,
+        batch=experts,
+        out_bytes_per_element=low.element_bytes,
+        family="grouped_matmul",
+    )
     size = experts * out_width * in_width
     name = f"expert_{out_width}_{in_width}_g"
     block.compute("GroupedMatmul", TaskKind.CUBE, table, reads, {name: size * low.element_bytes})

@@ -16,16 +16,16 @@ from engine.workloads.attention import (
 )
 from engine.workloads.blocks import NEXT, Block, BlockBuilder, GroupKind, shape_text
 from engine.workloads.feed_forward import add_feed_forward, add_feed_forward_backward
+from engine.workloads.linear import add_gathered, add_linear, add_linear_backward, saved_input
 from engine.workloads.lowering import (
     FP32_BYTES,
     Lowering,
     add_elementwise,
     add_gather,
-    add_linear_backward,
-    add_matmul,
     add_reduction,
+    add_widening,
 )
-from engine.workloads.norms import add_norm, add_norm_backward
+from engine.workloads.norms import add_norm, add_norm_backward, add_residual_norm
 from engine.workloads.scenario import Recompute
 
 OUTPUT, OUTPUT_GRADIENT = f"x{NEXT}", f"g{NEXT}"
@@ -59,23 +59,32 @@ def layer_backward(low: Lowering, window: int) -> Block:
 
 def _kept_tensors(low: Lowering) -> tuple[str, ...]:
     masks = ("mask1", "mask2") if low.has_dropout else ()
-    experts: tuple[str, ...] = ()
-    if low.model.experts:
-        experts = ("routing", "permuted", "expert_output")
-        if low.parallel.expert > 1:
-            experts = ("routing", "expert_input", "returned")
-    return ("n1", "qkv", "attention", *kept_core_tensors(low), "x_mid", "n2", "up", "activated", *experts, *masks)
+    if not low.model.experts:
+        inputs = (saved_input(low, "up", "n2"), "up", saved_input(low, "down", "activated"))
+        return (*_kept_attention(low), *inputs, *masks)
+    routed, returned = ("expert_input", "returned") if low.parallel.expert > 1 else ("permuted", "expert_output")
+    inputs = (saved_input(low, "experts", routed), "up", saved_input(low, "experts", "activated"))
+    return (*_kept_attention(low), "n2", "routing", *inputs, returned, *masks)
+
+
+def _kept_attention(low: Lowering) -> tuple[str, ...]:
+    """Returns what the backward pass reads of the first half of a layer; flash attention reads its own wide result."""
+    result = saved_input(low, "projected", "attention")
+    wide = ("attention",) if low.fusions.attention and result != "attention" else ()
+    return (saved_input(low, "qkv", "n1"), "qkv", result, *wide, *kept_core_tensors(low), "x_mid")
 
 
 def _add_layer(block: BlockBuilder, low: Lowering, window: int, output: str) -> None:
     add_norm(block, low, "x", "n1")
-    add_gather(block, low, "n1", "n1_full")
-    partial = add_attention(block, low, "n1_full" if low.splits_sequence else "n1", window)
+    partial = add_attention(block, low, add_gathered(block, low, "qkv", "n1"), window)
     summed = add_reduction(block, low, partial, "attention_sum")
-    _add_residual(block, low, summed, "x", "x_mid", "mask1")
-    add_norm(block, low, "x_mid", "n2")
-    add_gather(block, low, "n2", "n2_full")
-    partial = add_feed_forward(block, low, "n2_full" if low.splits_sequence else "n2")
+    if low.fuses_residual_norm:
+        update = _add_dropout(block, low, summed, "mask1") if low.has_dropout else summed
+        add_residual_norm(block, low, update, "x", "x_mid", "n2")
+    else:
+        _add_residual(block, low, summed, "x", "x_mid", "mask1")
+        add_norm(block, low, "x_mid", "n2")
+    partial = add_feed_forward(block, low, "n2")
     summed = add_reduction(block, low, partial, "ffn_sum")
     _add_residual(block, low, summed, "x_mid", output, "mask2")
 
@@ -99,10 +108,18 @@ def _add_residual(block: BlockBuilder, low: Lowering, update: str, stream: str, 
         writes: dict[str, Int64Array | float] = {target: low.stream_bytes, mask: elements}
         block.compute("BiasDropoutAdd", TaskKind.VECTOR, table, (update, stream), writes, shape=shape)
         return
+    dropped = _add_dropout(block, low, update, mask)
+    add_elementwise(block, low, "Add", elements, (dropped, stream), {target: low.stream_bytes})
+
+
+def _add_dropout(block: BlockBuilder, low: Lowering, update: str, mask: str) -> str:
+    """Adds the dropout of an update of the residual stream; returns the name of the result."""
+    elements = low.stream_tokens * low.model.hidden
+    writes: dict[str, Int64Array | float] = {f"{mask}_out": low.stream_bytes, mask: elements}
     table = catalogue.dropout(elements, low.dtype)
-    writes = {f"{mask}_out": low.stream_bytes, mask: elements}
+    shape = shape_text([low.stream_tokens[0], low.model.hidden])
     block.compute("DropOutDoMask", TaskKind.VECTOR, table, (update,), writes, shape=shape)
-    add_elementwise(block, low, "Add", elements, (f"{mask}_out", stream), {target: low.stream_bytes})
+    return f"{mask}_out"
 
 
 def _add_residual_gradient(block: BlockBuilder, low: Lowering, gradient: str, mask: str) -> str:
@@ -123,7 +140,7 @@ def _add_residual_gradient(block: BlockBuilder, low: Lowering, gradient: str, ma
 def _add_feed_forward_gradients(block: BlockBuilder, low: Lowering) -> None:
     gradient = _add_residual_gradient(block, low, OUTPUT_GRADIENT, "mask2")
     add_feed_forward_backward(block, low, gradient, "n2", "n2_g")
-    add_norm_backward(block, low, "n2_g", "x_mid", "x_mid_n")
+    add_norm_backward(block, low, "n2_g", "x_mid", "x_mid_n", with_residual=True)
     elements = low.stream_tokens * low.model.hidden
     add_elementwise(block, low, "Add", elements, ("x_mid_n", OUTPUT_GRADIENT), {"x_mid_g": low.stream_bytes})
 
@@ -188,30 +205,27 @@ def loss_forward(low: Lowering) -> Block:
     """Returns last norm, output projection and loss over this rank's part of the vocabulary."""
     block, columns = low.builder("forward"), -(-low.model.vocab // low.parallel.tensor)
     add_norm(block, low, OUTPUT, "nf")
-    add_gather(block, low, "nf", "nf_full")
-    source = "nf_full" if low.splits_sequence else "nf"
-    size = low.tokens * columns
-    add_matmul(block, low, low.tokens, columns, low.model.hidden, (source,), {"logits": size * low.element_bytes})
+    source = add_gathered(block, low, "head", "nf")
+    kept, size = saved_input(low, "head", "nf"), low.tokens * columns
+    add_linear(block, low, "head", (columns, low.model.hidden), source, "logits")
     shape = shape_text([low.tokens[0], columns])
     if low.fusions.cross_entropy:
         table = catalogue.cross_entropy(low.tokens, columns)
         block.compute(
             "CrossEntropyLoss", TaskKind.VECTOR, table, ("logits",), {"loss": low.tokens * FP32_BYTES}, shape=shape
         )
-        block.keep("nf", "logits")
+        block.keep(kept, "logits")
         return block.finish()
-    wide = size * FP32_BYTES
-    cast = catalogue.cast(size, low.dtype, DType.FP32)
-    block.compute("Cast", TaskKind.VECTOR, cast, ("logits",), {"probabilities": wide}, shape=shape)
+    logits = add_widening(block, low, "logits", "probabilities", size, shape)
     reduce = catalogue.vector_operator("reduce", low.tokens, np.full(len(size), columns), DType.FP32, FP32_BYTES, 0)
     for operation in ("ReduceMaxD", "Sub", "Exp", "ReduceSumD"):
         if operation.startswith("Reduce"):
-            block.compute(operation, TaskKind.VECTOR, reduce, ("probabilities",), shape=shape)
+            block.compute(operation, TaskKind.VECTOR, reduce, (logits,), shape=shape)
             _add_small_reduction(block, low)
         else:
-            add_elementwise(block, low, operation, size, ("probabilities",), {}, inputs=1, dtype=DType.FP32)
-    add_elementwise(block, low, "Div", size, ("probabilities",), {}, inputs=1, dtype=DType.FP32)
-    block.keep("nf", "probabilities")
+            add_elementwise(block, low, operation, size, (logits,), {}, inputs=1, dtype=DType.FP32)
+    add_elementwise(block, low, "Div", size, (logits,), {}, inputs=1, dtype=DType.FP32)
+    block.keep(kept, logits)
     return block.finish()
 
 
@@ -228,12 +242,15 @@ def loss_backward(low: Lowering) -> Block:
     if low.fusions.cross_entropy:
         table = catalogue.cross_entropy(low.tokens, columns, grad=True)
         block.compute("CrossEntropyLossGrad", TaskKind.VECTOR, table, ("logits",), {"logits_g": narrow})
-        block.release("nf", "logits")
+        block.release(saved_input(low, "head", "nf"), "logits")
     else:
-        add_elementwise(block, low, "Mul", size, ("probabilities",), {}, inputs=1, dtype=DType.FP32)
-        cast = catalogue.cast(size, DType.FP32, low.dtype)
-        block.compute("Cast", TaskKind.VECTOR, cast, ("probabilities",), {"logits_g": narrow})
-        block.release("nf", "probabilities")
+        kept = "logits" if low.dtype is DType.FP32 else "probabilities"
+        scaled: dict[str, Int64Array | float] = {"logits_g": narrow} if low.dtype is DType.FP32 else {}
+        add_elementwise(block, low, "Mul", size, (kept,), scaled, inputs=1, dtype=DType.FP32)
+        if low.dtype is not DType.FP32:
+            cast = catalogue.cast(size, DType.FP32, low.dtype)
+            block.compute("Cast", TaskKind.VECTOR, cast, (kept,), {"logits_g": narrow})
+        block.release(saved_input(low, "head", "nf"), kept)
     add_linear_backward(block, low, "head", columns, low.model.hidden, "logits_g", "nf", "nf_g", column_parallel=True)
     add_norm_backward(block, low, "nf_g", OUTPUT, OUTPUT_GRADIENT)
     block.keep(OUTPUT_GRADIENT)

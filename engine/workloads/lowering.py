@@ -1,6 +1,6 @@
 """What every block of a lowering shares: sizes per rank, chosen fusions, and the recurring groups of operators."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -9,8 +9,9 @@ from engine.devices.spec import DType
 from engine.graph.collective_kinds import CollectiveKind
 from engine.graph.task_graph import TaskKind
 from engine.runtime.cost import catalogue, matmul
-from engine.workloads.blocks import LAST, NONE_AWAITED, ONE_BEFORE, BlockBuilder, GroupKind, shape_text
+from engine.workloads.blocks import LAST, BlockBuilder, GroupKind, shape_text
 from engine.workloads.models import ModelSpec
+from engine.workloads.precision import NarrowProducts, narrow_products
 from engine.workloads.scenario import Parallelism, Recompute, Scenario
 
 FP32_BYTES = 4
@@ -18,7 +19,7 @@ FP32_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Fusions:
-    """Which operators run as one kernel, and which transfers beside products.
+    """Which operators run as one kernel, which transfers beside products, and which products in fewer bits.
 
     ``expert_routing``: one kernel sends tokens to experts and back; otherwise element-wise gather and scatter with
     indices expanded to the width of a token. ``matmul_communication``: products fused with the transfer next to them
@@ -34,6 +35,8 @@ class Fusions:
     optimizer: bool = False
     gradient_accumulation: bool = False
     dropout_add: bool = False
+    add_norm: bool = False
+    narrow: NarrowProducts = field(default_factory=NarrowProducts)
     expert_routing: bool = False
     matmul_communication: bool = False
     tensor_overlap: bool = False
@@ -57,6 +60,8 @@ def fusions_of(scenario: Scenario) -> Fusions:
         optimizer=cuda or on("fusion.optimizer"),
         gradient_accumulation=cuda or on("fusion.gradient_accumulation"),
         dropout_add=cuda or on("fusion.softmax_dropout"),
+        add_norm=on("fusion.add_norm"),
+        narrow=narrow_products(scenario),
         expert_routing=cuda or on("fusion.custom"),
         matmul_communication=on("fusion.matmul_all_reduce"),
         tensor_overlap=cuda or on("communication.overlap_tensor_parallel"),
@@ -143,6 +148,14 @@ class Lowering:
         """Whether training drops activations (GPT family)."""
         return not self.model.gated
 
+    @property
+    def fuses_residual_norm(self) -> bool:
+        """Whether the second norm of a layer is one kernel with the addition before it.
+
+        Not where that addition is one kernel with a dropout already.
+        """
+        return self.fusions.add_norm and not (self.has_dropout and self.fusions.dropout_add)
+
     def builder(self, phase: str) -> BlockBuilder:
         """Returns an empty block."""
         return BlockBuilder(phase, len(self.lengths))
@@ -171,69 +184,6 @@ def add_matmul(
     block.compute("MatMulV3", TaskKind.CUBE, table, reads, writes, shape=shape, awaits=awaits)
 
 
-def add_weight_gradient(
-    block: BlockBuilder, low: Lowering, name: str, widths: tuple[int, int], reads: tuple[str, ...], awaits: int
-) -> None:
-    """Adds the gradient of a weight [out, in] and its addition to the fp32 main gradient."""
-    out_width, in_width = widths
-    size = out_width * in_width
-    if low.fusions.gradient_accumulation:
-        add_matmul(block, low, out_width, in_width, low.tokens, reads, {}, out_bytes=FP32_BYTES, awaits=awaits)
-        return
-    tensor = f"{name}_gradient"
-    written: dict[str, Int64Array | float] = {tensor: size * low.element_bytes}
-    add_matmul(block, low, out_width, in_width, low.tokens, reads, written, awaits=awaits)
-    table = catalogue.vector_operator("elementwise", 1, size, DType.FP32, FP32_BYTES + low.element_bytes, FP32_BYTES)
-    block.compute("Add", TaskKind.VECTOR, table, (tensor,), shape=shape_text([size], [size]), awaits=NONE_AWAITED)
-
-
-def add_linear_backward(
-    block: BlockBuilder,
-    low: Lowering,
-    name: str,
-    out_width: int,
-    in_width: int,
-    gradient: str,
-    saved_input: str,
-    input_gradient: str,
-    *,
-    column_parallel: bool,
-) -> None:
-    """Adds the backward pass of x [tokens, in] → y [tokens, out] where one of the widths is this rank's part.
-
-    Column-parallel (``out_width`` is a part): with sequence parallelism the input is gathered again beside the product
-    for the input's gradient, and that gradient is reduced beside the product for the weight's, as Megatron-LM does;
-    without it the gradient is all-reduced beside it; where nothing overlaps, one after another. Row-parallel: with
-    sequence parallelism the output's gradient was gathered before by the caller.
-    """
-    communicates = column_parallel and low.parallel.tensor > 1
-    size = low.tokens * in_width * low.element_bytes
-    whole = saved_input
-    if communicates and low.splits_sequence:
-        whole = f"{name}_gathered"
-        written: dict[str, Int64Array | float] = {whole: size}
-        block.collective(
-            CollectiveKind.ALL_GATHER, GroupKind.TENSOR, size, (saved_input,), written, beside_product=False
-        )
-    beside = NONE_AWAITED if whole != saved_input and low.fusions.tensor_overlap else LAST
-    full = f"{input_gradient}_full" if communicates and low.splits_sequence else input_gradient
-    add_matmul(block, low, low.tokens, in_width, out_width, (gradient,), {full: size}, awaits=beside)
-    if communicates and low.splits_sequence:
-        block.collective(
-            CollectiveKind.REDUCE_SCATTER,
-            GroupKind.TENSOR,
-            size,
-            (full,),
-            {input_gradient: size // low.parallel.tensor},
-        )
-    elif communicates:
-        block.collective(CollectiveKind.ALL_REDUCE, GroupKind.TENSOR, size, (full,))
-    awaits = LAST
-    if communicates and low.fusions.tensor_overlap:
-        awaits = ONE_BEFORE if whole != saved_input else NONE_AWAITED
-    add_weight_gradient(block, low, name, (out_width, in_width), (gradient, whole), awaits)
-
-
 def add_elementwise(
     block: BlockBuilder,
     low: Lowering,
@@ -248,6 +198,17 @@ def add_elementwise(
     """Adds an addition, product or the like."""
     table = catalogue.elementwise(elements, dtype or low.dtype, inputs=inputs)
     block.compute(name, TaskKind.VECTOR, table, reads, writes, shape=shape_text([elements[0]]))
+
+
+def add_widening(
+    block: BlockBuilder, low: Lowering, source: str, target: str, elements: Int64Array, shape: str = ""
+) -> str:
+    """Adds the cast of a tensor to fp32 and returns the name of the result: ``source`` itself where it is fp32."""
+    if low.dtype is DType.FP32:
+        return source
+    table = catalogue.cast(elements, low.dtype, DType.FP32)
+    block.compute("Cast", TaskKind.VECTOR, table, (source,), {target: elements * FP32_BYTES}, shape=shape)
+    return target
 
 
 def add_gather(block: BlockBuilder, low: Lowering, source: str, target: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.core.arrays import Int64Array
+from engine.devices.spec import DType
 from engine.graph.task_graph import BufferTag
 from engine.runtime.allocators.interface import RequestKind, RequestLog
 from engine.workloads.blocks import NEXT, Block
@@ -120,11 +121,11 @@ def persistent_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int
 
     bf16 or fp16 weights (2 bytes a parameter), fp32 gradients in one flat buffer (4), fp32 master weight and two
     moments (12, over the replicas with a distributed optimizer): 18 bytes a parameter. ``reuse_fp32_parameters`` keeps
-    the training weights inside the master weights and saves their 2 bytes.
+    the training weights inside the master weights and saves their 2 bytes. fp32 weights (4) have no master copy.
     Cold state is in the pieces it moves in; state comes last.
     """
     element = scenario.model.dtype.size_bytes
-    reuses = scenario.enabled("memory.reuse_fp32_parameters")
+    reuses = scenario.enabled("memory.reuse_fp32_parameters") and scenario.model.dtype is not DType.FP32
     sizes = [] if reuses else [tensor.element_count * element for tensor in weights]
     sizes.append(sum(tensor.element_count for tensor in weights) * MAIN_GRADIENT_BYTES)
     return np.concatenate((np.array(sizes, np.int64), state_sizes(scenario, weights)))
@@ -136,7 +137,9 @@ def state_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int64Arr
     if scenario.parallel.distributed_optimizer:
         state = [sum(state)]
     part = ADAM_STATE_BYTES // 3
-    sizes = np.repeat(np.array(state, np.int64) * part, 3)
+    # An fp32 job's weights are their own master copy: only the two moments are left.
+    copies = 2 if scenario.model.dtype is DType.FP32 else 3
+    sizes = np.repeat(np.array(state, np.int64) * part, copies)
     return moved_pieces(sizes) if scenario.memory.tiering else sizes
 
 

@@ -1,10 +1,11 @@
 """Norms of the residual stream: one kernel, or the operators an unfused RMSNorm is made of."""
 
+from engine.core.arrays import Int64Array
 from engine.devices.spec import DType
 from engine.graph.task_graph import TaskKind
 from engine.runtime.cost import catalogue
 from engine.workloads.blocks import BlockBuilder, shape_text
-from engine.workloads.lowering import FP32_BYTES, Lowering, add_elementwise
+from engine.workloads.lowering import FP32_BYTES, Lowering, add_elementwise, add_widening
 
 
 def add_norm(block: BlockBuilder, low: Lowering, source: str, target: str) -> None:
@@ -20,39 +21,59 @@ def add_norm(block: BlockBuilder, low: Lowering, source: str, target: str) -> No
         block.compute("RmsNorm", TaskKind.VECTOR, table, (source,), {target: low.stream_bytes}, shape=shape)
         return
     wide, elements = rows * hidden * FP32_BYTES, rows * hidden
-    cast = catalogue.cast(elements, low.dtype, DType.FP32)
-    block.compute("Cast", TaskKind.VECTOR, cast, (source,), {f"{target}_f32": wide}, shape=shape)
-    add_elementwise(
-        block, low, "Pows", elements, (f"{target}_f32",), {f"{target}_sq": wide}, inputs=1, dtype=DType.FP32
-    )
+    is_wide = low.dtype is DType.FP32
+    given = add_widening(block, low, source, f"{target}_f32", elements, shape)
+    add_elementwise(block, low, "Pows", elements, (given,), {f"{target}_sq": wide}, inputs=1, dtype=DType.FP32)
     mean = catalogue.vector_operator("reduce", rows, hidden, DType.FP32, FP32_BYTES, 0)
     block.compute("ReduceMean", TaskKind.VECTOR, mean, (f"{target}_sq",), {f"{target}_rs": rows * 4}, shape=shape)
     add_elementwise(block, low, "Rsqrt", rows, (f"{target}_rs",), {}, inputs=1, dtype=DType.FP32)
-    reads = (f"{target}_f32", f"{target}_rs")
+    reads = (given, f"{target}_rs")
     add_elementwise(block, low, "Mul", elements, reads, {f"{target}_n": wide}, inputs=1, dtype=DType.FP32)
-    cast = catalogue.cast(elements, DType.FP32, low.dtype)
-    block.compute("Cast", TaskKind.VECTOR, cast, (f"{target}_n",), {f"{target}_c": low.stream_bytes}, shape=shape)
-    add_elementwise(block, low, "Mul", elements, (f"{target}_c",), {target: low.stream_bytes}, inputs=1)
+    normed = f"{target}_n"
+    if not is_wide:
+        normed = f"{target}_c"
+        cast = catalogue.cast(elements, DType.FP32, low.dtype)
+        block.compute("Cast", TaskKind.VECTOR, cast, (f"{target}_n",), {normed: low.stream_bytes}, shape=shape)
+    add_elementwise(block, low, "Mul", elements, (normed,), {target: low.stream_bytes}, inputs=1)
 
 
-def add_norm_backward(block: BlockBuilder, low: Lowering, gradient: str, source: str, target: str) -> None:
-    """Adds the norm's derivative: one kernel, or the six of an unfused RMSNorm."""
+def add_residual_norm(block: BlockBuilder, low: Lowering, update: str, stream: str, summed: str, target: str) -> None:
+    """Adds one kernel that adds ``update`` to the residual ``stream`` and norms the sum: writes both."""
+    rows, hidden = low.stream_tokens, low.model.hidden
+    gated = low.model.gated
+    table = catalogue.norm(rows, hidden, low.dtype, family="add_rms_norm" if gated else "add_layer_norm")
+    writes: dict[str, Int64Array | float] = {summed: low.stream_bytes, target: low.stream_bytes}
+    shape = shape_text([rows[0], hidden], [rows[0], hidden], [hidden])
+    name = "AddRmsNorm" if gated else "AddLayerNorm"
+    block.compute(name, TaskKind.VECTOR, table, (update, stream), writes, shape=shape)
+
+
+def add_norm_backward(
+    block: BlockBuilder, low: Lowering, gradient: str, source: str, target: str, *, with_residual: bool = False
+) -> None:
+    """Adds the norm's derivative: one kernel, or the six of an unfused RMSNorm.
+
+    ``with_residual``: of a norm that may have been one kernel with the addition before it.
+    """
     rows, hidden = low.stream_tokens, low.model.hidden
     shape = shape_text([rows[0], hidden], [hidden])
-    if low.fusions.rms_norm or not low.model.gated:
+    fused = low.fusions.rms_norm or (with_residual and low.fuses_residual_norm)
+    if fused or not low.model.gated:
         family = "rms_norm_grad" if low.model.gated else "layer_norm_grad"
         name = "RmsNormGrad" if low.model.gated else "LayerNormGradV3"
         table = catalogue.norm_grad(rows, hidden, low.dtype, family=family)
         block.compute(name, TaskKind.VECTOR, table, (gradient, source), {target: low.stream_bytes}, shape=shape)
         return
     elements, wide = rows * hidden, rows * hidden * FP32_BYTES
+    is_wide = low.dtype is DType.FP32
     add_elementwise(block, low, "Mul", elements, (gradient,), {f"{target}_w": low.stream_bytes}, inputs=1)
-    cast = catalogue.cast(elements, low.dtype, DType.FP32)
-    block.compute("Cast", TaskKind.VECTOR, cast, (f"{target}_w",), {f"{target}_f": wide}, shape=shape)
-    reads = (f"{target}_f", source)
+    given = add_widening(block, low, f"{target}_w", f"{target}_f", elements, shape)
+    reads = (given, source)
     add_elementwise(block, low, "Mul", elements, reads, {f"{target}_p": wide}, dtype=DType.FP32)
     total = catalogue.vector_operator("reduce", rows, hidden, DType.FP32, FP32_BYTES, 0)
     block.compute("ReduceSum", TaskKind.VECTOR, total, (f"{target}_p",), {}, shape=shape)
-    add_elementwise(block, low, "Addcmul", elements, reads, {f"{target}_a": wide}, inputs=3, dtype=DType.FP32)
-    cast = catalogue.cast(elements, DType.FP32, low.dtype)
-    block.compute("Cast", TaskKind.VECTOR, cast, (f"{target}_a",), {target: low.stream_bytes}, shape=shape)
+    last = target if is_wide else f"{target}_a"
+    add_elementwise(block, low, "Addcmul", elements, reads, {last: wide}, inputs=3, dtype=DType.FP32)
+    if not is_wide:
+        cast = catalogue.cast(elements, DType.FP32, low.dtype)
+        block.compute("Cast", TaskKind.VECTOR, cast, (last,), {target: low.stream_bytes}, shape=shape)

@@ -35,6 +35,9 @@ SIMULATED_IN_TRAINING = frozenset(
     {
         "host.graph_mode",
         "host.async_dispatch",
+        "fusion.add_norm",
+        "precision.mixed",
+        "precision.quantized_training",
         "fusion.attention",
         "fusion.rms_norm",
         "fusion.swiglu",

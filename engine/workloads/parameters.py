@@ -120,7 +120,7 @@ def optimizer_block(low: Lowering, tensors: tuple[WeightTensor, ...]) -> Block:
         block.compute("Mul", TaskKind.VECTOR, table, shape=shape)
     for _ in range(pieces):
         block.compute("ApplyAdamWV2", TaskKind.VECTOR, catalogue.adamw(elements), shape=shape)
-    for _ in range(pieces):
+    for _ in range(pieces if low.dtype is not DType.FP32 else 0):
         table = catalogue.cast(elements, DType.FP32, low.dtype)
         block.compute("Cast", TaskKind.VECTOR, table, shape=shape)
     return block.finish()

@@ -9,6 +9,7 @@ from engine.core.errors import ScenarioError
 from engine.devices.catalogue import topology_of
 from engine.runtime.collectives import network_of
 from engine.runtime.cost.parameters import load_parameters
+from engine.workloads.acting import acting_scenario
 from engine.workloads.driver_costs import load_driver_costs
 from engine.workloads.host_dispatch import dispatching_device, replays_graphs
 from engine.workloads.job_allocator import new_job_allocator
@@ -29,7 +30,8 @@ class RunState:
     """A run between steps.
 
     Attributes:
-        scenario: What is run.
+        asked: The scenario as it was given.
+        scenario: What is run: ``asked`` with what its optimizations say about its own fields.
         machine: What prices depend on.
         lengths: Of all sequences.
         transfer_bytes: int64, shape (lengths,): an activation between stages.
@@ -41,6 +43,7 @@ class RunState:
         records: What memory did, per step and class.
     """
 
+    asked: Scenario
     scenario: Scenario
     machine: Machine
     lengths: RunLengths
@@ -73,8 +76,9 @@ def check_simulated(scenario: Scenario) -> None:
         if identifier not in SIMULATED_IN_TRAINING:
             known = ", ".join(sorted(SIMULATED_IN_TRAINING))
             raise ScenarioError(f"optimizations: {identifier} does not act on a simulated training job; known: {known}")
-    if not scenario.device.supports(scenario.model.dtype):
-        name = scenario.model.dtype.name.lower()
+    dtype = acting_scenario(scenario).model.dtype
+    if not scenario.device.supports(dtype):
+        name = dtype.name.lower()
         raise ScenarioError(f'model.dtype = "{name}" is not multiplied by device {scenario.device.id}; use "fp16"')
     varies = scenario.batch.lengths.distribution is not LengthDistribution.FIXED
     if scenario.parallel.expert > 1:
@@ -104,6 +108,7 @@ def _program(scenario: Scenario, stage: int) -> StageProgram:
 def prepared_run(scenario: Scenario) -> RunState:
     """Returns the state of a run before its first step. Raises ScenarioError."""
     check_simulated(scenario)
+    asked, scenario = scenario, acting_scenario(scenario)
     varies = scenario.batch.lengths.distribution is not LengthDistribution.FIXED
     replicas = scenario.parallel.data if varies or scenario.memory.long_lived.per_step > 0 else 1
     lengths = draw_lengths(scenario, replicas)
@@ -111,6 +116,7 @@ def prepared_run(scenario: Scenario) -> RunState:
     programs = tuple(_program(scenario, stage) for stage in range(scenario.parallel.pipeline))
     low = lowering_of(scenario, lengths.known)
     state = RunState(
+        asked=asked,
         scenario=scenario,
         machine=Machine(
             dispatching_device(scenario),

@@ -66,7 +66,7 @@ def _result(state: RunState, clock: "_Clock", status: RunStatus, profiled: Profi
     shares = clock.shares()
     replicas = scenario.parallel.data // state.lengths.tokens.shape[1]
     return RunResult(
-        scenario=scenario,
+        scenario=state.asked,
         status=status,
         step_ns=np.array(clock.step_ns, np.int64),
         tokens=state.lengths.tokens.sum(axis=(1, 2, 3))[: len(clock.step_ns)] * replicas,

@@ -77,9 +77,14 @@ def dropout(elements: ArrayLike, dtype: DType = DType.BF16) -> OperatorTable:
 
 
 def norm(rows: ArrayLike, hidden: ArrayLike, dtype: DType = DType.BF16, *, family: str = "rms_norm") -> OperatorTable:
-    """Returns an RMSNorm or layer norm (``family="layer_norm"``); add_rms_norm also reads and writes the residual."""
+    """Returns an RMSNorm or layer norm (``family="layer_norm"``); ``add_`` before it also adds the residual stream.
+
+    The addition costs the bytes of one tensor more read and one more written; its arithmetic hides behind the norm's
+    (the same vector unit, one instruction against a dozen), so the norm's constants serve.
+    """
     extra = dtype.size_bytes if family.startswith("add_") else 0
-    return vector_operator(family, rows, hidden, dtype, dtype.size_bytes + extra, dtype.size_bytes + extra)
+    plain = family.removeprefix("add_")
+    return vector_operator(plain, rows, hidden, dtype, dtype.size_bytes + extra, dtype.size_bytes + extra)
 
 
 def norm_grad(

@@ -225,7 +225,13 @@ def matmul(
 
 
 def grouped_matmul(
-    groups: ArrayLike, rows: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: DType = DType.BF16
+    groups: ArrayLike,
+    rows: ArrayLike,
+    n: ArrayLike,
+    k: ArrayLike,
+    dtype: DType = DType.BF16,
+    *,
+    out_bytes_per_element: int | None = None,
 ) -> OperatorTable:
     """Returns products of ``groups`` experts over ``rows`` rows in all, spread evenly; weights are read once each."""
     groups, rows, n, k = (np.asarray(value, np.int64) for value in (groups, rows, n, k))
@@ -241,5 +247,5 @@ def grouped_matmul(
         k=k,
         batch=used,
         read_bytes=(rows * k + used * k * n) * size,
-        write_bytes=rows * n * size,
+        write_bytes=rows * n * (size if out_bytes_per_element is None else out_bytes_per_element),
     )
