@@ -11,6 +11,7 @@ from engine.analyses.memory import NET_CHANGE, MemoryAnalysis
 from engine.analyses.step_ranges import positions_of_collectives
 from engine.analyses.steps import Step
 from engine.analyses.summary import JobSummary, RankSummary
+from engine.analyses.typical_step import measured_steps, step_length_ns, typical_step
 from engine.core.number_format import format_count, format_duration_ns, format_ratio
 from engine.core.units import MIB
 from engine.trace.intervals import union
@@ -63,25 +64,14 @@ def headline(summary: JobSummary, rank: int) -> Headline:
     """
     entry = summary.rank(rank)
     memory = _memory_sentence(entry.memory)
-    measured = sorted((step for step in entry.steps if _is_measured(step)), key=_length_ns)
-    if not measured:
+    step = typical_step(entry.steps)
+    if step is None:
         return Headline(None, (), _without_device(summary, entry), memory)
-    step = measured[(len(measured) - 1) // 2]
-    step_ns = _length_ns(step)
+    step_ns = step_length_ns(step)
     shares = _shares(step, step_ns, summary.communication, entry)
     parts = ", ".join(share.text for share in shares)
-    return Headline(step_ns, shares, f"{_opening(step, step_ns, len(measured))}: rank {rank} {parts}", memory)
-
-
-def _is_measured(step: Step) -> bool:
-    """Returns whether the step has device work: of a host-only trace there is nothing to divide."""
-    return bool(step.computing_ns or step.communication_ns)
-
-
-def _length_ns(step: Step) -> float:
-    """Returns the step's length: of ranks that recorded collectives only the file's parts reach further."""
-    parts = (step.computing_ns, step.communication_not_overlapped_ns, step.free_ns)
-    return max(float(step.range.duration_ns), sum(part or 0.0 for part in parts))
+    opening = _opening(step, step_ns, len(measured_steps(entry.steps)))
+    return Headline(step_ns, shares, f"{opening}: rank {rank} {parts}", memory)
 
 
 def _opening(step: Step, step_ns: float, count: int) -> str:

@@ -7,6 +7,7 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from engine.cli.advise import advise
 from engine.cli.analyze import analyze
 from engine.cli.compare import compare
 from engine.cli.console import EXIT_CANCELLED, EXIT_UNUSABLE_INPUT
@@ -41,6 +42,7 @@ def build_cli(show_window: ShowWindow | None = None) -> typer.Typer:
     commands = (
         info,
         analyze,
+        advise,
         compare,
         convert,
         devices,

@@ -1,0 +1,168 @@
+"""What rules look at: a job with all its analyses, one time window per rank, and the scenario of a simulated one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from engine.analyses.communication import Collective
+from engine.analyses.step_history import StepHistory, step_history
+from engine.analyses.steps import Step
+from engine.analyses.summary import JobSummary, RankSummary, summarize
+from engine.analyses.typical_step import measured_steps, step_length_ns, typical_step
+from engine.core.arrays import Int64Array
+from engine.core.errors import MissingDataError
+from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
+from engine.trace.job import Job
+from engine.trace.trace import TimeRange, Trace
+from engine.whatif.results import Side
+from engine.workloads.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The measured steps of a rank.
+
+    Attributes:
+        range: From the first one's start to the last one's end.
+        step_count: How many.
+    """
+
+    range: TimeRange
+    step_count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """A job as rules see it.
+
+    Attributes:
+        name: Of the capture or scenario.
+        job: The recorded ranks, or the profiled steps of a simulated run.
+        summary: All analyses of it.
+        scenario: What was simulated; None for a recorded job.
+        side: How the simulated run went; None for a recorded job.
+    """
+
+    name: str
+    job: Job
+    summary: JobSummary
+    scenario: Scenario | None = None
+    side: Side | None = None
+
+    @cached_property
+    def steps(self) -> Mapping[int, Step]:
+        """Rank → its typical step, of ranks with device work."""
+        found = {entry.rank: typical_step(entry.steps) for entry in self.summary.ranks}
+        return {rank: step for rank, step in found.items() if step is not None}
+
+    @cached_property
+    def windows(self) -> Mapping[int, Window]:
+        """Rank → its measured steps."""
+        windows = {}
+        for entry in self.summary.ranks:
+            measured = measured_steps(entry.steps)
+            if measured:
+                start_ns = min(step.range.start_ns for step in measured)
+                end_ns = max(step.range.end_ns for step in measured)
+                windows[entry.rank] = Window(TimeRange(start_ns, end_ns), len(measured))
+        return windows
+
+    @cached_property
+    def pace_rank(self) -> int | None:
+        """The rank whose typical step is the longest; None without device work."""
+        return max(self.steps, key=lambda rank: step_length_ns(self.steps[rank]), default=None)
+
+    @cached_property
+    def step_ns(self) -> float:
+        """Typical step of the slowest rank; raises MissingDataError where no device work was recorded."""
+        if self.pace_rank is None:
+            raise MissingDataError("device work", "record device activities")
+        return step_length_ns(self.steps[self.pace_rank])
+
+    @cached_property
+    def histories(self) -> Mapping[int, StepHistory]:
+        """Rank → what its run kept of every step, where it kept anything."""
+        found = {entry.rank: step_history(entry.trace) for entry in self.job.ranks}
+        return {rank: history for rank, history in found.items() if history is not None}
+
+    @cached_property
+    def environment(self) -> Mapping[str, str]:
+        """Variables the recorded ranks had set; where ranks differ, that of the lowest."""
+        merged: dict[str, str] = {}
+        for entry in self.job.ranks:
+            for name, value in entry.trace.metadata.environment.items():
+                if value.strip():
+                    merged.setdefault(name, value)
+        return merged
+
+    @cached_property
+    def is_ascend(self) -> bool:
+        """Whether the job ran on Ascend devices."""
+        if self.scenario is not None:
+            return self.scenario.device.vendor.lower() == "huawei"
+        return any(entry.trace.source.format.startswith("ascend") for entry in self.job.ranks)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether this is a real capture: what only a simulator can do is then never advised."""
+        return self.scenario is None
+
+    def trace(self, rank: int) -> Trace:
+        """Returns the trace of a rank; KeyError if the job has none."""
+        return self.job.rank_trace(rank).trace
+
+    def collectives(self, rank: int) -> tuple[Collective, ...]:
+        """Returns the collectives of a rank that start inside its measured steps."""
+        window = self.windows.get(rank)
+        own = self.summary.communication.collectives.get(rank, ())
+        if window is None:
+            return ()
+        return tuple(item for item in own if window.range.start_ns <= item.start_ns < window.range.end_ns)
+
+    def share(self, cost_ns: float) -> float:
+        """Returns the share of the step."""
+        return cost_ns / self.step_ns if self.step_ns else 0.0
+
+    def per_step(self, rank: int, start_ns: Int64Array, duration_ns: Int64Array) -> float:
+        """Returns what starts inside the measured steps of a rank, per step.
+
+        Args:
+            rank: Whose.
+            start_ns: int64, trace time.
+            duration_ns: int64, the same shape.
+        """
+        window = self.windows.get(rank)
+        if window is None:
+            return 0.0
+        inside = (start_ns >= window.range.start_ns) & (start_ns < window.range.end_ns)
+        return float(np.sum(duration_ns[inside])) / window.step_count
+
+    def with_kernels(self) -> tuple[RankSummary, ...]:
+        """Returns the ranks that list computing tasks; raises MissingDataError where none does."""
+        found = tuple(entry for entry in self.summary.ranks if entry.operators and entry.rank in self.windows)
+        if not found:
+            raise MissingDataError("kernels", "record device activities of level 1 or more")
+        return found
+
+
+def examine_job(
+    job: Job,
+    scenario: Scenario | None = None,
+    side: Side | None = None,
+    name: str = "",
+    progress: Progress = no_progress,
+    cancel: CancelToken = NEVER_CANCELLED,
+) -> Examination:
+    """Returns a job with everything rules need. Raises OperationCancelled.
+
+    Args:
+        job: The ranks.
+        scenario: What was simulated, None for a recorded job.
+        side: How the simulated run went.
+        name: For people; the job's path where left out.
+        progress: Told what is done.
+        cancel: Looked at between analyses.
+    """
+    return Examination(name or job.path, job, summarize(job, progress, cancel), scenario, side)

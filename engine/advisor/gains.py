@@ -1,0 +1,177 @@
+"""Predicted gains: a rerun where the job can be rerun, what a rule reckoned where it cannot, nothing where neither."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.advisor.examination import Examination
+from engine.advisor.findings import Estimate, Toggle
+from engine.advisor.recommendations import GainMethod, PredictedGain
+from engine.analyses.fusion import Range3
+from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
+from engine.core.registry import Registry
+from engine.optimizations.interface import Optimization, ParameterValue, Verdict
+from engine.optimizations.selection import Enabled, enabled
+from engine.whatif.results import WhatIf
+from engine.whatif.run import what_if
+from engine.whatif.subject import Subject
+from engine.workloads.results import RunStatus
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """An optimization tried on a job.
+
+    Attributes:
+        item: What was switched on.
+        needed: What had to be on with it.
+        result: The rerun.
+    """
+
+    item: Enabled
+    needed: tuple[Enabled, ...]
+    result: WhatIf
+
+    @property
+    def chosen(self) -> tuple[Enabled, ...]:
+        """Everything that was on."""
+        return (*self.needed, self.item)
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it cannot be on, None where it can."""
+        return self.result.refused[0].reason if self.result.refused else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it does something."""
+        answer = self.result.applicability.get(self.item.id)
+        return Verdict.UNKNOWN if answer is None else answer.verdict
+
+    @property
+    def reason(self) -> str:
+        """Why, one sentence."""
+        answer = self.result.applicability.get(self.item.id)
+        return "" if answer is None else answer.reason
+
+    @property
+    def cures(self) -> bool:
+        """Whether the job runs to its end with it and does not without."""
+        ended = self.result.candidate.status is RunStatus.DONE
+        return ended and self.result.baseline.status is not RunStatus.DONE
+
+
+class Laboratory:
+    """A job and everything that can be tried on it; the same choice is tried once.
+
+    Args:
+        subject: The job, None where it can only be looked at.
+        optimizations: The catalogue.
+        cancel: Looked at inside reruns.
+    """
+
+    def __init__(
+        self,
+        subject: Subject | None,
+        optimizations: Registry[Optimization],
+        cancel: CancelToken = NEVER_CANCELLED,
+    ) -> None:
+        self.subject = subject
+        self.optimizations = optimizations
+        self._cancel = cancel
+        self._known: dict[tuple[str, ...], WhatIf] = {}
+
+    def rerun(self, chosen: Sequence[Enabled], progress: Progress = no_progress) -> WhatIf:
+        """Returns the job with ``chosen``. Raises ScenarioError, OperationCancelled."""
+        if self.subject is None:
+            message = "there is nothing to rerun"
+            raise AssertionError(message)
+        key = tuple(sorted(item.text for item in chosen))
+        if key not in self._known:
+            self._known[key] = what_if(self.subject, chosen, self.optimizations, progress, self._cancel)
+        return self._known[key]
+
+    def try_toggle(self, toggle: Toggle, progress: Progress = no_progress) -> Trial | None:
+        """Returns the best of a toggle's alternatives: of those that apply the one that wins most.
+
+        None where the catalogue does not have it or nothing can be rerun. Raises OperationCancelled.
+        """
+        if self.subject is None or toggle.optimization not in self.optimizations:
+            return None
+        trials = []
+        for parameters in toggle.alternatives:
+            self._cancel.check()
+            trial = self._trial(toggle.optimization, parameters, progress)
+            if trial is not None:
+                trials.append(trial)
+        return max(trials, key=_merit, default=None)
+
+    def needed(self, identifier: str) -> tuple[str, ...]:
+        """Returns what must be on with an optimization, and what that needs in turn."""
+        found: list[str] = []
+        pending = list(self.optimizations[identifier].needs)
+        while pending:
+            needed = pending.pop()
+            if needed not in found and needed in self.optimizations:
+                found.append(needed)
+                pending += self.optimizations[needed].needs
+        return tuple(found)
+
+    def _trial(self, identifier: str, parameters: Mapping[str, ParameterValue], progress: Progress) -> Trial | None:
+        item = self.optimizations[identifier]
+        names = {parameter.name for parameter in item.parameters}
+        if not set(parameters) <= names:
+            return None
+        chosen: dict[str, Mapping[str, ParameterValue]] = {needed: {} for needed in self.needed(identifier)}
+        switched = enabled({**chosen, identifier: dict(parameters)}, self.optimizations)
+        own = next(each for each in switched if each.id == identifier)
+        others = tuple(each for each in switched if each.id != identifier)
+        return Trial(own, others, self.rerun(switched, progress))
+
+
+def _merit(trial: Trial) -> tuple[bool, bool, float]:
+    return trial.refusal is None and trial.verdict is Verdict.APPLIES, trial.cures, trial.result.gain.expected_ns
+
+
+def rerun_gain(examination: Examination, result: WhatIf) -> PredictedGain:
+    """Returns the gain of a rerun, as the advisor tells it."""
+    gain = result.gain
+    time_ns = Range3(gain.low_ns, gain.expected_ns, gain.high_ns)
+    before, after = result.baseline.worst_reserved_bytes, result.candidate.worst_reserved_bytes
+    memory = None
+    if before is not None and after is not None and before != after:
+        saved = float(before - after)
+        memory = Range3(saved, saved, saved)
+    assumptions = [*result.assumptions, *result.notes]
+    if result.replay_error_ratio is not None:
+        assumptions.append(f"replaying the unchanged capture errs by {result.replay_error_ratio:+.1%}")
+    if result.inferred_share_ratio:
+        assumptions.append(f"{result.inferred_share_ratio:.0%} of the gain rests on inferred dependencies")
+    if result.weak:
+        assumptions.append(f"weak prediction: {result.weak}")
+    return PredictedGain(time_ns, _ratio(examination, time_ns), memory, GainMethod.RERUN, _distinct(assumptions))
+
+
+def estimated_gain(examination: Examination, estimate: Estimate | None, reason: str = "") -> PredictedGain:
+    """Returns the gain a rule reckoned, or that it cannot be said.
+
+    Args:
+        examination: For the step's length.
+        estimate: Of the rule.
+        reason: Why there was no rerun.
+    """
+    why = (reason,) if reason else ()
+    if estimate is None or (estimate.time_ns is None and estimate.memory_bytes is None):
+        told = () if estimate is None else estimate.assumptions
+        return PredictedGain(None, None, None, GainMethod.NOT_QUANTIFIABLE, _distinct((*told, *why)))
+    ratio = None if estimate.time_ns is None else _ratio(examination, estimate.time_ns)
+    assumptions = _distinct((*estimate.assumptions, *why))
+    return PredictedGain(estimate.time_ns, ratio, estimate.memory_bytes, GainMethod.ANALYTIC, assumptions)
+
+
+def _ratio(examination: Examination, time_ns: Range3) -> Range3:
+    step_ns = examination.step_ns
+    return Range3(time_ns.low / step_ns, time_ns.expected / step_ns, time_ns.high / step_ns)
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))

@@ -1,0 +1,15 @@
+"""What the advisor looks for: one module per family; plug-ins come through entry points."""
+
+from engine.advisor.rules import communication, fusion, pipeline
+from engine.advisor.rules.rule import Rule
+from engine.core.registry import Registry
+
+__all__ = ["ENTRY_POINTS", "Rule", "rule_registry"]
+
+ENTRY_POINTS = "cannscope.rules"
+
+
+def rule_registry() -> Registry[Rule]:
+    """Returns every built-in and installed rule. Raises PluginError for an id that is taken."""
+    families = (communication, pipeline, fusion)
+    return Registry([rule for family in families for rule in family.RULES], ENTRY_POINTS)

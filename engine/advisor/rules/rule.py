@@ -1,0 +1,76 @@
+"""What a rule is, and the few lines all of them share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.advisor.examination import Examination
+from engine.advisor.findings import Action, Category, Evidence, Finding, Severity, Toggle, severity_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Something that is looked for.
+
+    Attributes:
+        id: Stable, ``"family.what"``.
+        title: What is checked, for people.
+        check: Returns what it found, () where all is well. Raises MissingDataError where the job lacks what it needs:
+            then it is listed as not checked, never as fine.
+    """
+
+    id: str
+    title: str
+    check: Callable[[Examination], Sequence[Finding]]
+
+
+def loss(
+    examination: Examination,
+    rule: str,
+    category: Category,
+    problem: str,
+    root_cause: str,
+    cost_ns: float,
+    evidence: Sequence[Evidence],
+    remedies: Sequence[Toggle | Action] = (),
+    warnings: Sequence[str] = (),
+) -> Finding:
+    """Returns a finding that costs time; its severity is its share of the step."""
+    share = examination.share(cost_ns)
+    return Finding(
+        rule=rule,
+        category=category,
+        problem=problem,
+        root_cause=root_cause,
+        cost_ns=cost_ns,
+        share_ratio=share,
+        severity=severity_of(share),
+        evidence=tuple(evidence),
+        remedies=tuple(remedies),
+        warnings=tuple(warnings),
+    )
+
+
+def danger(
+    rule: str,
+    category: Category,
+    problem: str,
+    root_cause: str,
+    evidence: Sequence[Evidence],
+    remedies: Sequence[Toggle | Action] = (),
+    *,
+    stops_run: bool = False,
+    severity: Severity = Severity.HIGH,
+) -> Finding:
+    """Returns a finding that costs memory or safety rather than time."""
+    return Finding(
+        rule=rule,
+        category=category,
+        problem=problem,
+        root_cause=root_cause,
+        cost_ns=None,
+        share_ratio=0.0,
+        severity=severity,
+        evidence=tuple(evidence),
+        remedies=tuple(remedies),
+        stops_run=stops_run,
+    )

@@ -1,0 +1,48 @@
+"""``cannscope advise``: what to change, ranked by what it wins."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.advisor.advise import advise as advise_job
+from engine.advisor.advise import examine
+from engine.advisor.examination import examine_job
+from engine.advisor.recommendations import Advice
+from engine.advisor.rules import rule_registry
+from engine.cli.console import JsonFlag, Output, Paths, QuietFlag, VerboseFlag
+from engine.cli.opening import open_capture
+from engine.core.progress import Progress, part_of
+from engine.optimizations.catalogue import optimization_registry
+from engine.report.advice_document import advice_document
+from engine.report.advice_text import advice_text
+from engine.whatif.subject import SCENARIO_SUFFIX, open_subject
+
+
+def advise(
+    paths: Paths,
+    as_json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    verbose: VerboseFlag = False,
+) -> None:
+    """What to change, ranked by predicted gain, with exact switches and what was checked and is fine.
+
+    Example: cannscope advise capture_ascend_pt -o advice.html
+    """
+    output = Output(as_json, quiet, verbose)
+    with output.progress() as progress:
+        advice = _advice(paths, progress)
+    if as_json:
+        output.document(advice_document(advice))
+    else:
+        output.stdout.print(advice_text(advice))
+
+
+def _advice(paths: Sequence[Path], progress: Progress) -> Advice:
+    """Returns the advice on a scenario, or on the capture at ``paths``."""
+    rules, optimizations = rule_registry(), optimization_registry()
+    if any(path.suffix.lower() == SCENARIO_SUFFIX for path in paths):
+        subject = open_subject(paths)
+        examination = examine(subject, progress=part_of(progress, 0.0, 0.4))
+        return advise_job(examination, subject, rules, optimizations, part_of(progress, 0.4, 1.0))
+    job = open_capture(paths, part_of(progress, 0.0, 0.4))
+    examination = examine_job(job, progress=part_of(progress, 0.4, 0.6))
+    return advise_job(examination, None, rules, optimizations, part_of(progress, 0.6, 1.0))
