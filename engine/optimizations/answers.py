@@ -28,6 +28,11 @@ def already_on(reason: str) -> Applicability:
     return Applicability(Verdict.ALREADY_ON, reason)
 
 
+def already_listed(scenario: Scenario, optimization_id: str) -> Applicability | None:
+    """Returns that the scenario lists an optimization, None where it does not."""
+    return already_on("the scenario switches it on") if scenario.enabled(optimization_id) else None
+
+
 def needs_twin(reason: str) -> Applicability:
     """Returns that a capture alone cannot answer."""
     return Applicability(Verdict.NEEDS_TWIN, f"{reason}; make one with: cannscope twin PATH -o twin.toml")

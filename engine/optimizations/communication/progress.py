@@ -1,0 +1,167 @@
+"""Stretches of computing as progress: which task has ended when a given share of a pass is through."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.analyses.modules.host_context import FORWARD, PHASES
+from engine.analyses.modules.kernel_phases import phases_of_kernels
+from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
+from engine.graph.task_graph import TaskGraph
+from engine.runtime.scheduler import Schedule
+from engine.runtime.scheduler.interference import COMPUTING
+
+BACKWARD_SHARE = 2 / 3
+"""A product has one forward and two backward products of the same size: where no kernel tells its phase, the last two
+thirds of a pass are taken for its backward half."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankComputing:
+    """The computing tasks of one rank by start.
+
+    Attributes:
+        task: int32, shape (n,).
+        start_ns: int64, shape (n,).
+        end_ns: int64, shape (n,).
+        forward: bool, shape (n,): belongs to a forward pass.
+        tells_phase: Whether anything is known of phases.
+    """
+
+    task: Int32Array
+    start_ns: Int64Array
+    end_ns: Int64Array
+    forward: BoolArray
+    tells_phase: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """A stretch of computing of one rank, cut by share.
+
+    Attributes:
+        task: int32, shape (n,): by start.
+        done_ratio: float64, shape (n,): share of the stretch that is through when each task has ended.
+        total_ns: Computing in it.
+    """
+
+    task: Int32Array
+    done_ratio: Float64Array
+    total_ns: int
+
+    def task_at_end(self, ratio: Float64Array) -> Int32Array:
+        """Returns the task with whose end a share of the stretch is through, int32."""
+        rows = np.searchsorted(self.done_ratio, np.asarray(ratio) - 1e-9)
+        return self.task[np.minimum(rows, len(self.task) - 1)]
+
+    def task_at_start(self, ratio: Float64Array) -> Int32Array:
+        """Returns the task that begins when a share of the stretch is through, int32."""
+        rows = np.searchsorted(self.done_ratio, np.asarray(ratio) + 1e-9)
+        return self.task[np.minimum(rows, len(self.task) - 1)]
+
+
+def rank_computing(graph: TaskGraph, times: Schedule) -> dict[int, RankComputing]:
+    """Returns the computing of every rank that has any; phases come from the graph, else from kernels' names."""
+    rows = np.flatnonzero(np.isin(graph.kind, COMPUTING) & (times.end_ns >= 0))
+    rows = rows[np.lexsort((rows, times.start_ns[rows], graph.rank[rows]))].astype(np.int32)
+    ranks = graph.rank[rows]
+    found = {}
+    for rank in np.unique(ranks).tolist():
+        own = rows[ranks == rank]
+        forward, known = _forward(graph, own)
+        found[rank] = RankComputing(own, times.start_ns[own], times.end_ns[own], forward, known)
+    return found
+
+
+def _forward(graph: TaskGraph, task: Int32Array) -> tuple[BoolArray, bool]:
+    if np.any(graph.phase[task] >= 0):
+        return graph.phase[task] == graph.strings.id_of(FORWARD), True
+    names, inverse = np.unique(graph.name[task], return_inverse=True)
+    phases = phases_of_kernels([graph.strings.text(name) for name in names.tolist()], inverse.astype(np.int64))
+    forward = phases == PHASES.index(FORWARD)
+    # Without a single gradient kernel everything comes out as forward: nothing is known then.
+    return forward, not bool(forward.all())
+
+
+def stretch(computing: RankComputing, start_ns: int, end_ns: int) -> Stretch | None:
+    """Returns the tasks that run inside ``[start_ns, end_ns]``, None where none does."""
+    rows = np.flatnonzero((computing.start_ns >= start_ns) & (computing.end_ns <= end_ns))
+    return _cut(computing, rows)
+
+
+def backward_before(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array) -> Stretch | None:
+    """Returns the last backward pass before a moment: what completes the gradients that are exchanged at it.
+
+    Args:
+        computing: Of the rank.
+        start_ns: Beginning of the step.
+        end_ns: The moment.
+        passes_ns: Moments at which the rank got or gave something from or to another pipeline stage: passes begin and
+            end there.
+    """
+    first_ns = _last_pass(computing, start_ns, end_ns, passes_ns)
+    rows = np.flatnonzero((computing.start_ns >= first_ns) & (computing.end_ns <= end_ns))
+    if len(rows) == 0:
+        return None
+    if computing.tells_phase:
+        ahead = np.flatnonzero(computing.forward[rows])
+        return _cut(computing, rows[ahead[-1] + 1 :] if len(ahead) else rows)
+    done_ns = np.cumsum(computing.end_ns[rows] - computing.start_ns[rows])
+    return _cut(computing, rows[done_ns > (1 - BACKWARD_SHARE) * done_ns[-1]])
+
+
+def forward_after(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array) -> Stretch | None:
+    """Returns the first forward pass after a moment: what needs the weights that are gathered at it.
+
+    Args:
+        computing: Of the rank.
+        start_ns: The moment.
+        end_ns: End of the step.
+        passes_ns: See ``backward_before``.
+    """
+    rows = np.flatnonzero((computing.start_ns >= start_ns) & (computing.end_ns <= end_ns))
+    if len(rows) == 0:
+        return None
+    if computing.tells_phase:
+        behind = np.flatnonzero(~computing.forward[rows])
+        begin = np.flatnonzero(computing.forward[rows])
+        if len(begin) == 0:
+            return None
+        stop = behind[behind > begin[0]]
+        rows = rows[begin[0] : stop[0] if len(stop) else len(rows)]
+    else:
+        done_ns = np.cumsum(computing.end_ns[rows] - computing.start_ns[rows])
+        rows = rows[done_ns <= (1 - BACKWARD_SHARE) * done_ns[-1]]
+    if len(rows) == 0:
+        return None
+    later = passes_ns[passes_ns > computing.end_ns[rows[0]]]
+    if len(later):
+        rows = rows[computing.end_ns[rows] <= later.min()]
+    return _cut(computing, rows)
+
+
+def _last_pass(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array) -> int:
+    """Returns when the last pass before ``end_ns`` began.
+
+    Of the borders between passes those with next to nothing computed behind them only end the last one: they are the
+    send of its result.
+    """
+    borders = np.unique(np.append(passes_ns[(passes_ns > start_ns) & (passes_ns <= end_ns)], start_ns))
+    inside = (computing.start_ns >= start_ns) & (computing.end_ns <= end_ns)
+    begin, length = computing.start_ns[inside], (computing.end_ns - computing.start_ns)[inside]
+    piece = np.searchsorted(borders, begin, side="right") - 1
+    computed = np.bincount(piece, weights=length, minlength=len(borders))
+    if not np.any(computed > 0):
+        return start_ns
+    whole = np.flatnonzero(computed >= 0.5 * np.median(computed[computed > 0]))
+    return int(borders[whole[-1]])
+
+
+def _cut(computing: RankComputing, rows: Int64Array) -> Stretch | None:
+    if len(rows) == 0:
+        return None
+    length = (computing.end_ns - computing.start_ns)[rows]
+    done = np.cumsum(length, dtype=np.float64)
+    if done[-1] <= 0:
+        return None
+    return Stretch(computing.task[rows], done / done[-1], int(length.sum()))
