@@ -16,9 +16,9 @@ from engine.trace.strings import ABSENT
 from engine.trace.trace import ParallelGroup
 from engine.workloads.blocks import GroupKind
 from engine.workloads.executed import Executed, Stall
+from engine.workloads.items import Item, ItemKind
 from engine.workloads.layout import group_name, group_ranks, place_of
 from engine.workloads.operator_tasks import BlockTasks, RankColumns, block_tasks, group_columns
-from engine.workloads.program import Item, ItemKind
 from engine.workloads.scenario import Parallelism
 from engine.workloads.step_graph import DATA, STREAM_OF, RankClass, StepGraphWriter
 from engine.workloads.templates import Template
@@ -207,8 +207,11 @@ class _RankWriter:
         self._exchanges.setdefault(item.key[3:], []).append(task)
 
     def _copy(self, item: Item) -> None:
-        """Adds a copy between HBM and DDR; one into HBM waits for what used those bytes before."""
-        fetches = item.kind is ItemKind.PREFETCH
+        """Adds a copy between HBM and DDR; one into HBM waits for what used those bytes before.
+
+        An activation's way out waits for what computes it.
+        """
+        computed = item.kind is ItemKind.PREFETCH or item.micro_batch >= 0
         begin = self._dispatch("aten::copy_")
         task = self.columns.add(
             1,
@@ -219,7 +222,7 @@ class _RankWriter:
             bytes=item.payload_bytes,
         )
         self.columns.wait(begin, task)
-        if fetches:
+        if computed:
             self.columns.wait(np.array([self._computing, self._transfer]), task)
         self._exchanges.setdefault(item.key, []).append(task)
 

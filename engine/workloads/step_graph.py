@@ -18,8 +18,8 @@ from engine.runtime.collectives import collective_durations, point_to_point_dura
 from engine.workloads.block_times import BlockTimes, Contention, block_times
 from engine.workloads.blocks import GroupKind
 from engine.workloads.executed import Executed
+from engine.workloads.items import Item, ItemKind
 from engine.workloads.layout import Place, group_name, group_ranks, rank_of
-from engine.workloads.program import Item, ItemKind
 from engine.workloads.templates import Machine, Template
 from engine.workloads.tiering import copy_ns
 
@@ -260,10 +260,14 @@ class _ClassWriter:
             self.synchronize()
 
     def _copy(self, item: Item) -> None:
-        """Adds a copy between HBM and DDR; one into HBM waits for what used those bytes before."""
+        """Adds a copy between HBM and DDR; one into HBM waits for what used those bytes before.
+
+        An activation's way out waits for what computes it.
+        """
         graph = self._graph
         begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, self._host_ns, ())
-        before = (begin, *self._device) if item.kind is ItemKind.PREFETCH else (begin,)
+        computed = item.kind is ItemKind.PREFETCH or item.micro_batch >= 0
+        before = (begin, *self._device) if computed else (begin,)
         duration_ns = graph.copy_ns(item.payload_bytes)
         size = item.payload_bytes
         task = graph.add("copy", TaskKind.COPY, self._rank, Stream.COPY, duration_ns, before, bytes=size)
