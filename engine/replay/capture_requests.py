@@ -16,6 +16,8 @@ from engine.trace.strings import ABSENT
 from engine.trace.tables import MemoryCurve
 from engine.trace.trace import Trace
 
+SEED_DIVISIONS = (1, 8, 64)
+"""In how many equal blocks what was alive before the capture is tried: its layout is not recorded."""
 _FREE_FIRST, _ALLOCATE, _FREE_NEWBORN = 0, 1, 2
 """Order of events of one ns: old blocks are freed, blocks are allocated, blocks of no lifetime are freed."""
 

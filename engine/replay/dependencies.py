@@ -97,8 +97,8 @@ def _before_collectives(tasks: DeviceTasks, dispatch: Dispatch, computes: BoolAr
 def awaited_by_host(tasks: DeviceTasks, dispatch: Dispatch, whole_device: BoolArray, slack_ns: int) -> Waits:
     """Returns device tasks (``before``) the host's synchronising calls (``after``, host task index) waited for.
 
-    A call that names a stream or an event waits for one stream, which the capture does not name: of the streams whose
-    last task launched before had ended when the call returned, the one that ended last.
+    A call that waits for a stream or an event does not say for which: of the streams whose last task launched before
+    had ended when the call returned, the one that ended last.
 
     Args:
         tasks: The rank's tasks.
@@ -118,5 +118,8 @@ def awaited_by_host(tasks: DeviceTasks, dispatch: Dispatch, whole_device: BoolAr
     ends_ns = np.where(fits, tasks.end_ns[last], np.iinfo(np.int64).min)
     latest = ends_ns == ends_ns.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min)
     chosen = fits & (latest | whole_device[calls][:, None])
-    row, queue = np.nonzero(chosen)
-    return Waits(last[row, queue].astype(np.int32), calls[row].astype(np.int32), np.zeros(len(row), dtype=np.uint8))
+    told = dispatch.awaited[calls] >= 0
+    row, queue = np.nonzero(chosen & ~told[:, None])
+    before = np.concatenate((last[row, queue], dispatch.awaited[calls[told]])).astype(np.int32)
+    after = np.concatenate((calls[row], calls[told])).astype(np.int32)
+    return Waits(before, after, dispatch.inferred[after])

@@ -37,9 +37,9 @@ def spread_chain(tasks: DeviceTasks) -> Dispatch:
     launched_by[order] = index
     return Dispatch(
         kind=np.full(len(order), TaskKind.HOST, dtype=np.uint8),
-        start_ns=np.concatenate((launched_ns[:1], launched_ns[:-1])),
         end_ns=launched_ns,
         event=np.full(len(order), ABSENT, dtype=np.int32),
+        awaited=np.full(len(order), ABSENT, dtype=np.int32),
         inferred=np.zeros(len(order), dtype=np.uint8),
         launched_by=launched_by,
         latency_ns=0,

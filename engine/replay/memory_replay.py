@@ -6,14 +6,11 @@ import numpy as np
 
 from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.replay.capture_policy import capture_policy
-from engine.replay.capture_requests import CaptureRequests, capture_requests
+from engine.replay.capture_requests import SEED_DIVISIONS, CaptureRequests, capture_requests
 from engine.runtime.allocators.catalogue import ALLOCATOR_POLICIES, AllocatorPolicy, new_allocator
 from engine.runtime.allocators.interface import DriverAction, DriverLog, RequestKind, RequestLog
 from engine.trace.diagnostics import Diagnostic
 from engine.trace.trace import Trace
-
-SEED_DIVISIONS = (1, 8, 64)
-"""In how many equal blocks what was alive before the capture is tried: its layout is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,7 @@ class RankWriter:
 
     def _add_host(self) -> int:
         plan, dispatch = self.plan, self.plan.dispatch
-        start_ns = dispatch.start_ns.copy()
-        start_ns[0] = self.origin_ns
+        start_ns = np.concatenate(([self.origin_ns], dispatch.end_ns[:-1]))
         # A wait lasts what the call takes once everything it waits for has ended.
         np.maximum.at(start_ns, plan.host_waits.after, plan.tasks.end_ns[plan.host_waits.before])
         inferred = dispatch.inferred.copy()

@@ -14,8 +14,9 @@ from engine.graph.task_graph import TaskKind
 from engine.replay.capture_graph import HostSource
 from engine.replay.dependencies import Waits, awaited_by_host, inferred_waits
 from engine.replay.device_tasks import DeviceTasks, device_tasks
-from engine.replay.dispatch import Dispatch, launched_chain
+from engine.replay.dispatch import Dispatch
 from engine.replay.dispatch_gaps import spread_chain
+from engine.replay.dispatch_launches import launched_chain
 from engine.replay.task_kinds import task_kinds
 from engine.trace.diagnostics import DiagnosticLog
 from engine.trace.strings import ABSENT
