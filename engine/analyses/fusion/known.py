@@ -27,7 +27,7 @@ def known_candidate(
     """Returns the candidate of a catalogue pattern, None where its context rules every occurrence out."""
     whole = pattern.estimate is Estimate.ATTENTION
     found = ranges(sequence, measures, matches.first, matches.end, with_matrix=whole)
-    allowed = _context(sequence, pattern, found)
+    allowed = context_allows(sequence, pattern, found)
     if pattern.estimate is Estimate.REDUNDANT and not np.any(allowed):
         return None
     members = members_of(sequence, found, with_matrix=whole)
@@ -53,7 +53,7 @@ def known_candidate(
     )
 
 
-def _context(sequence: KernelSequence, pattern: FusionPattern, found: Ranges) -> BoolArray:
+def context_allows(sequence: KernelSequence, pattern: FusionPattern, found: Ranges) -> BoolArray:
     """Returns, per occurrence, whether what stands around it allows the replacement."""
     if pattern.estimate is Estimate.EPILOGUE:
         matrix = np.isin(sequence.word, [index for index, word in enumerate(sequence.words) if word in MATRIX_WORDS])

@@ -62,6 +62,8 @@ class FusionPattern:
 _FILL = "(cast|copy|compare|index|mul|sub|add|fill|log|sum|mean|scatter|div|neg|cat|mask|slice|transpose)"
 _AFTER_SOFTMAX = "(cast|copy|dropout_mask|dropout|mul|mask|transpose|fill)"
 _BETWEEN_MATMULS = "(mul|div|add|mask|cast|copy|transpose|fill)"
+_DERIVATIVES = "(bmm(transpose|copy){0,2}bmm|bmm|matmul)"
+"""A product has two derivatives."""
 
 PATTERNS: tuple[FusionPattern, ...] = (
     FusionPattern(
@@ -77,6 +79,8 @@ PATTERNS: tuple[FusionPattern, ...] = (
             f"scatter={_FILL}{{0,2}}?mul=cast=?",
             f"(cast!|copy!)?log_softmax!{_FILL}{{0,4}}?nll!",
             f"nll_grad!{_FILL}{{0,2}}?log_softmax_grad!(cast!|copy!)?",
+            # A softmax over the logits written out right after the product that makes them, and its backward.
+            "matmul cast!max!sub!exp!sum!div!(mul!cast!)?",
         ),
         input_passes=2,
         caveat="Atlas A2 or newer; with tensor parallelism the vocabulary is split and needs the parallel variant",
@@ -88,7 +92,7 @@ PATTERNS: tuple[FusionPattern, ...] = (
         "torch.nn.functional.scaled_dot_product_attention",
         (
             f"(bmm|matmul){_BETWEEN_MATMULS}{{0,7}}softmax{_AFTER_SOFTMAX}{{0,7}}(bmm|matmul)",
-            f"(bmm|matmul)(cast|copy|dropout|mul|mask){{0,6}}softmax_grad{_BETWEEN_MATMULS}{{0,6}}(bmm|matmul)",
+            f"{_DERIVATIVES}(cast|copy|dropout|mul|mask){{0,6}}softmax_grad{_BETWEEN_MATMULS}{{0,6}}{_DERIVATIVES}",
         ),
         estimate=Estimate.ATTENTION,
         caveat="Atlas A2 or newer; layouts BSH, SBH, BSND, BNSD, TND",
@@ -111,10 +115,18 @@ PATTERNS: tuple[FusionPattern, ...] = (
         "torch_npu.npu_rms_norm",
         "torch.nn.functional.rms_norm",
         (
-            "(cast|copy)?pow=mean add(rsqrt|sqrt div|sqrt)mul=(cast|copy)?mul=",
-            "(cast|copy)?pow=mean add rsqrt mul=(cast|copy)?",
+            "(cast|copy)?pow=mean add?(rsqrt|sqrt div|sqrt)mul=(cast|copy)?mul=",
+            "(cast|copy)?pow=mean add?rsqrt mul=(cast|copy)?",
             "(cast|copy)?mul=mean add rsqrt mul=(cast|copy)?mul=",
         ),
+        input_passes=2,
+    ),
+    FusionPattern(
+        "rms_norm_grad",
+        "Backward of RMSNorm",
+        "torch_npu.npu_rms_norm",
+        "torch.nn.functional.rms_norm",
+        ("mul=(mul sum)?cast=?mul=sum(pow|mul|div|neg|fill){0,6}(addcmul=|mul=add=)cast=?",),
         input_passes=2,
     ),
     FusionPattern(
@@ -132,6 +144,13 @@ PATTERNS: tuple[FusionPattern, ...] = (
         "torch.compile",
         # The second projection may stand between activation and product; it is not part of what is fused.
         ("slice{0,2}silu=slice{0,1}matmul{0,1}mul=", "slice{0,2}sigmoid=mul=matmul{0,1}mul="),
+    ),
+    FusionPattern(
+        "swiglu_grad",
+        "Backward of SwiGLU",
+        "torch_npu.npu_swiglu",
+        "torch.compile",
+        ("mul=mul=matmul{0,2}silu_grad=cat?",),
     ),
     FusionPattern(
         "group_norm_silu",
@@ -158,6 +177,13 @@ PATTERNS: tuple[FusionPattern, ...] = (
         ("mul=slice{0,2}neg slice{0,1}cat=mul=add=", "slice{0,2}neg slice{0,1}cat=mul=mul=add="),
     ),
     FusionPattern(
+        "rope_grad",
+        "Backward of the rotary position embedding",
+        "torch_npu.npu_rotary_mul",
+        "torch.compile",
+        ("mul=mul=slice{0,2}neg slice{0,2}cat=add=",),
+    ),
+    FusionPattern(
         "softmax",
         "Softmax written out",
         "torch.softmax",
@@ -171,6 +197,14 @@ PATTERNS: tuple[FusionPattern, ...] = (
         "torch_npu.npu_scaled_masked_softmax",
         "torch.compile",
         ("(cast|copy)?(mul|div)=(mask|add)=(cast|copy)?softmax=(cast|copy)?", "(mask|add)=(cast|copy)?softmax="),
+        caveat="last two dimensions 32…4096 and divisible by 32",
+    ),
+    FusionPattern(
+        "scaled_masked_softmax_grad",
+        "Backward of scale, mask and softmax",
+        "torch_npu.npu_scaled_masked_softmax",
+        "torch.compile",
+        ("(cast|copy)?softmax_grad=(cast|copy)?mask=(mul|div)=", "(cast|copy)?softmax_grad=(cast|copy)?mask="),
         caveat="last two dimensions 32…4096 and divisible by 32",
     ),
     FusionPattern(

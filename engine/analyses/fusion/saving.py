@@ -195,12 +195,25 @@ def ranges(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Savings:
-    """Savings of occurrences, float64 ns, shape (occurrences,); low ≤ expected ≤ high."""
+    """Savings of occurrences, float64 ns, shape (occurrences,); low ≤ expected ≤ high.
+
+    Attributes:
+        low_ns: The least.
+        expected_ns: Expected.
+        high_ns: The most.
+        host_bound: bool: whether the device waits for the host there.
+        best_fused_ns: Device time of the fused kernel at best.
+        fused_ns: Expected.
+        worst_fused_ns: At worst; never more than the kernels take now.
+    """
 
     low_ns: Float64Array
     expected_ns: Float64Array
     high_ns: Float64Array
     host_bound: BoolArray
+    best_fused_ns: Float64Array
+    fused_ns: Float64Array
+    worst_fused_ns: Float64Array
 
 
 def savings(
@@ -240,7 +253,7 @@ def savings(
         high, middle, low = np.where(can_fuse, high, 0.0), np.where(can_fuse, middle, 0.0), np.zeros(len(found))
     high = np.clip(high, 0.0, whole)
     middle = np.clip(middle, 0.0, high)
-    return Savings(np.clip(low, 0.0, middle), middle, high, host_bound)
+    return Savings(np.clip(low, 0.0, middle), middle, high, host_bound, best, expected, worst)
 
 
 def _fused_times(

@@ -1,0 +1,66 @@
+"""Shapes and types of a capture's kernels as numbers: what a fused operator is priced from."""
+
+from dataclasses import dataclass
+from math import prod
+
+from engine.devices.spec import DType
+from engine.trace.trace import Trace
+
+_TYPES = {
+    "FLOAT": DType.FP32, "FLOAT32": DType.FP32, "FLOAT16": DType.FP16, "BF16": DType.BF16, "BFLOAT16": DType.BF16,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KernelShape:
+    """One kernel of a place where a fusion could stand.
+
+    Attributes:
+        word: What it does (``kernel_words``).
+        inputs: Dimensions of every input.
+        dtype: Element type of its first input, None where the capture has none of the types that are priced.
+    """
+
+    word: str
+    inputs: tuple[tuple[int, ...], ...]
+    dtype: DType | None
+
+    @property
+    def elements(self) -> int:
+        """Of the first input, 0 where no shape is known."""
+        return prod(self.inputs[0]) if self.inputs else 0
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the first input has rows and columns."""
+        return bool(self.inputs) and len(self.inputs[0]) > 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of the first input."""
+        return prod(self.inputs[0][:-1])
+
+    @property
+    def columns(self) -> int:
+        """Last dimension of the first input."""
+        return self.inputs[0][-1]
+
+
+def kernel_shape(trace: Trace, event: int, word: str) -> KernelShape:
+    """Returns the shape of the kernel of an event; without shapes where the capture has none or they are not clear."""
+    row = int(trace.kernel_row_of_event[event])
+    if row < 0 or len(trace.kernels) == 0:
+        return KernelShape(word, (), None)
+    inputs = _dimensions(trace.strings.text(int(trace.kernels.input_shapes[row])))
+    first_type, _, _ = trace.strings.text(int(trace.kernels.input_types[row])).partition(";")
+    return KernelShape(word, inputs, _TYPES.get(first_type.strip().upper().removeprefix("DT_")))
+
+
+def _dimensions(text: str) -> tuple[tuple[int, ...], ...]:
+    shapes = []
+    for part in text.replace('"', "").split(";"):
+        sizes = [size.strip() for size in part.split(",")]
+        if not all(size.isdecimal() for size in sizes):
+            break
+        shapes.append(tuple(int(size) for size in sizes))
+    return tuple(shapes)

@@ -1,0 +1,176 @@
+"""The fused operator that replaces a chain, read from the shapes of the chain's kernels, and its price on a device.
+
+Prices come from ``engine.runtime.cost``, whose constants are fitted to measured kernels. Where a capture names no
+element types (simulated ones), activations are taken as BF16.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from engine.devices.spec import DeviceSpec, DType
+from engine.optimizations.fusion.kernel_shapes import KernelShape
+from engine.runtime.cost import OperatorTable, catalogue, operator_durations
+
+Chain: TypeAlias = Sequence[KernelShape]
+OperatorReader: TypeAlias = Callable[[Chain], tuple[OperatorTable, ...]]
+"""Returns the operators that replace a chain, () where its shapes do not say."""
+
+ASSUMED_DTYPE = DType.BF16
+"""Of activations in captures without types: what large models are trained in."""
+
+
+def price_ns(read: OperatorReader, chain: Chain, device: DeviceSpec) -> float | None:
+    """Returns what the operators that replace a chain take on a device, None where its shapes do not say."""
+    tables = read(chain)
+    return float(sum(int(operator_durations(device, table).sum()) for table in tables)) if tables else None
+
+
+def rms_norm(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns the norm over the rows its mean is taken of."""
+    item = _first(chain, "mean")
+    return () if item is None else (catalogue.norm(item.rows, item.columns, _dtype(chain)),)
+
+
+def rms_norm_grad(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns its derivative over the rows its sum is taken of."""
+    item = _first(chain, "sum")
+    return () if item is None else (catalogue.norm_grad(item.rows, item.columns, _dtype(chain)),)
+
+
+def swiglu(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns the activation over what is cut in two, or over the gate."""
+    whole, gate = _first(chain, "slice"), _first(chain, "silu", "sigmoid")
+    if whole is not None:
+        return (catalogue.swiglu(whole.rows, whole.columns // 2, _dtype(chain)),)
+    return () if gate is None else (catalogue.swiglu(gate.rows, gate.columns, _dtype(chain)),)
+
+
+def swiglu_grad(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns its derivative over what is put together, or over the gate."""
+    whole, gate = _first(chain, "cat"), _first(chain, "silu_grad")
+    if whole is not None:
+        width = whole.columns if len(whole.inputs) > 1 else whole.columns // 2
+        return (catalogue.swiglu_grad(whole.rows, width, _dtype(chain)),)
+    return () if gate is None else (catalogue.swiglu_grad(gate.rows, gate.columns, _dtype(chain)),)
+
+
+def rope(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns the rotation of the heads its additions write."""
+    item = _first(chain, "add")
+    return () if item is None else (catalogue.rotary(item.rows, item.columns, _dtype(chain)),)
+
+
+def rope_grad(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns its derivative."""
+    item = _first(chain, "add")
+    return () if item is None else (catalogue.rotary(item.rows, item.columns, _dtype(chain), grad=True),)
+
+
+def scaled_masked_softmax(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns the softmax over the rows of scores, in their own type."""
+    item = _first(chain, "softmax")
+    return () if item is None else (catalogue.softmax(item.rows, item.columns, _dtype(chain)),)
+
+
+def scaled_masked_softmax_grad(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns its derivative; where the chain's softmax has no shape, over the rows of the mask."""
+    item = _first(chain, "softmax_grad", "cast", "mask")
+    return () if item is None else (catalogue.softmax(item.rows, item.columns, _dtype(chain), grad=True),)
+
+
+def cross_entropy(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns the loss over tokens × vocabulary, its derivative, or both where the chain is both."""
+    words = [item.word for item in chain]
+    item = _first(chain, "cast", "max", "log_softmax", "nll_grad", "scatter", "log_softmax_grad")
+    if item is None:
+        return ()
+    backward = any(word in ("nll_grad", "scatter", "log_softmax_grad") for word in words) and "exp" not in words
+    tables = [] if backward else [catalogue.cross_entropy(item.rows, item.columns)]
+    if backward or words[-2:] == ["mul", "cast"]:
+        tables.append(catalogue.cross_entropy(item.rows, item.columns, grad=True))
+    return tuple(tables)
+
+
+def attention(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns the attention whose products the chain has: the one that sums over the head says queries and keys.
+
+    Causal where scores are masked and as many keys as queries are looked at: so decoders are trained.
+    """
+    products = [size for size in map(_product, chain) if size is not None]
+    if not products:
+        return ()
+    batch, queries, head, keys = min(products, key=lambda size: size[2])
+    words = [item.word for item in chain]
+    causal = queries == keys and any(word in ("mask", "add") for word in words)
+    grad = "softmax_grad" in words
+    table = catalogue.flash_attention(
+        1, batch, batch, queries, keys, head, _product_dtype(chain), causal=causal, grad=grad
+    )
+    return (table,)
+
+
+def adamw(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns one update of all tensors."""
+    return _batched(chain, lambda elements: catalogue.adamw(elements))
+
+
+def square_sum(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns one norm of all gradients."""
+    return _batched(chain, lambda elements: catalogue.square_sum(elements))
+
+
+def scaling(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns one scaling of all gradients."""
+    return _batched(chain, lambda elements: catalogue.elementwise(elements, DType.FP32, inputs=1, cold=True))
+
+
+READERS: Mapping[str, OperatorReader] = {
+    "attention": attention,
+    "cross_entropy": cross_entropy,
+    "gradient_norm": square_sum,
+    "foreach_scale": scaling,
+    "optimizer": adamw,
+    "rms_norm": rms_norm,
+    "rms_norm_grad": rms_norm_grad,
+    "rope": rope,
+    "rope_grad": rope_grad,
+    "scaled_masked_softmax": scaled_masked_softmax,
+    "scaled_masked_softmax_grad": scaled_masked_softmax_grad,
+    "swiglu": swiglu,
+    "swiglu_grad": swiglu_grad,
+}
+"""By pattern of ``engine.analyses.fusion``; the others are priced by their traffic alone."""
+
+
+def _first(chain: Chain, *words: str) -> KernelShape | None:
+    """Returns the first kernel of these words, in the order of the words, whose first input has rows."""
+    return next((item for word in words for item in chain if item.word == word and item.is_matrix), None)
+
+
+def _dtype(chain: Chain) -> DType:
+    return next((item.dtype for item in chain if item.dtype is not None), ASSUMED_DTYPE)
+
+
+def _product_dtype(chain: Chain) -> DType:
+    return next((item.dtype for item in chain if item.word in ("bmm", "matmul") and item.dtype), ASSUMED_DTYPE)
+
+
+def _product(item: KernelShape) -> tuple[int, int, int, int] | None:
+    """Returns (batch, rows, summed, columns) of a batched product, None for other kernels."""
+    if item.word not in ("bmm", "matmul") or len(item.inputs) < 2 or len(item.inputs[0]) < 3:
+        return None
+    left, right = item.inputs[0], item.inputs[1]
+    batch = 1
+    for size in left[:-2]:
+        batch *= size
+    if right[-2] == left[-1]:
+        return batch, left[-2], left[-1], right[-1]
+    if right[-1] == left[-1]:
+        return batch, left[-2], left[-1], right[-2]
+    # The first operand is stored transposed.
+    return batch, left[-1], left[-2], right[-1] if right[-2] == left[-2] else right[-2]
+
+
+def _batched(chain: Chain, table: Callable[[int], OperatorTable]) -> tuple[OperatorTable, ...]:
+    sizes = [item.elements for item in chain if item.word in ("adamw", "norm", "mul")]
+    return (table(sum(sizes)),) if sizes and all(sizes) else ()

@@ -1,0 +1,116 @@
+"""Where fusions could stand in a recorded job, with what one kernel would take there; computed once per capture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from engine.analyses.fusion.occurrences import PatternOccurrences, pattern_occurrences
+from engine.core.arrays import Float64Array, Int32Array, Int64Array
+from engine.devices.spec import DeviceSpec
+from engine.optimizations.fusion.kernel_shapes import kernel_shape
+from engine.optimizations.fusion.operator_prices import READERS, price_ns
+from engine.optimizations.interface import Bound
+from engine.replay.capture_graph import CaptureGraph
+from engine.trace.trace import Trace
+
+_REMEMBERED = 32
+"""Questions of one what-if: each fusion asks for its patterns when it is checked and at three bounds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankPlaces:
+    """Places of one pattern on one rank; columns of shape (places,).
+
+    Attributes:
+        rank: Of the job.
+        found: The places with the kernels' events.
+        best_ns: float64: the least the fused kernel can take.
+        expected_ns: float64.
+        worst_ns: float64: the most.
+        priced_count: Places whose shapes gave the expected time by the cost model; the others' comes from traffic.
+    """
+
+    rank: int
+    found: PatternOccurrences
+    best_ns: Float64Array
+    expected_ns: Float64Array
+    worst_ns: Float64Array
+    priced_count: int
+
+    def duration_ns(self, bound: Bound) -> Int64Array:
+        """Returns the fused kernels' times at one end of the range of the gain, int64, at least 1 ns."""
+        chosen = {Bound.LOW: self.worst_ns, Bound.EXPECTED: self.expected_ns, Bound.HIGH: self.best_ns}[bound]
+        return np.maximum(np.rint(chosen).astype(np.int64), 1)
+
+
+def places_of(capture: CaptureGraph, patterns: tuple[str, ...], device: DeviceSpec | None) -> tuple[RankPlaces, ...]:
+    """Returns the places of some patterns on every rank, by rank, then as the catalogue orders patterns."""
+    return tuple(
+        _priced(entry.rank, entry.trace, occurrences, device)
+        for entry, found in zip(capture.job.ranks, _occurrences(capture, patterns), strict=True)
+        for occurrences in found
+        if len(occurrences)
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _occurrences(capture: CaptureGraph, patterns: tuple[str, ...]) -> tuple[tuple[PatternOccurrences, ...], ...]:
+    """Returns the places of some patterns, by rank of the job."""
+    return tuple(pattern_occurrences(entry.trace, patterns) for entry in capture.job.ranks)
+
+
+def _priced(rank: int, trace: Trace, found: PatternOccurrences, device: DeviceSpec | None) -> RankPlaces:
+    """Returns places with the cost model's price as the expected time where shapes and device are known."""
+    modelled = _modelled_ns(trace, found, device)
+    known = ~np.isnan(modelled)
+    expected = np.where(known, modelled, found.expected_ns)
+    floor = _floor_ns(found.bytes, device)
+    expected = np.maximum(expected, floor)
+    return RankPlaces(
+        rank=rank,
+        found=found,
+        best_ns=np.maximum(np.minimum(found.best_ns, expected), floor),
+        expected_ns=expected,
+        worst_ns=np.maximum(found.worst_ns, expected),
+        priced_count=int(known.sum()),
+    )
+
+
+def _modelled_ns(trace: Trace, found: PatternOccurrences, device: DeviceSpec | None) -> Float64Array:
+    """Returns what the operators in place of each chain take by the cost model, float64, NaN where that is unknown."""
+    read = READERS.get(found.pattern.id)
+    result = np.full(len(found), np.nan)
+    if read is None or device is None or len(trace.kernels) == 0:
+        return result
+    known: dict[tuple[object, ...], float] = {}
+    # A Python step per place; equal chains are priced once.
+    for index, members in enumerate(_members(found)):
+        events = found.events[members]
+        words = found.words[members]
+        key = (words, _shape_ids(trace, events))
+        if key not in known:
+            chain = [kernel_shape(trace, event, word) for event, word in zip(events.tolist(), words, strict=True)]
+            price = price_ns(read, chain, device)
+            known[key] = np.nan if price is None else price
+        result[index] = known[key]
+    return result
+
+
+def _members(found: PatternOccurrences) -> Sequence[slice]:
+    return [slice(int(start), int(stop)) for start, stop in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
+
+
+def _shape_ids(trace: Trace, events: Int32Array) -> bytes:
+    rows = trace.kernel_row_of_event[events]
+    texts = [column[np.maximum(rows, 0)] for column in (trace.kernels.input_shapes, trace.kernels.input_types)]
+    return np.where(rows >= 0, np.stack(texts), -1).tobytes()
+
+
+def _floor_ns(moved_bytes: Float64Array, device: DeviceSpec | None) -> Float64Array:
+    """Returns what moving the bytes takes at least: at the memory's peak rate, or the cache's where they fit in it."""
+    if device is None:
+        return np.zeros(len(moved_bytes))
+    rate = np.where(moved_bytes > device.l2_bytes, device.hbm_bytes_per_s, device.l2_read_bytes_per_s)
+    return moved_bytes / (rate / 1e9)
