@@ -181,9 +181,7 @@ def _chain(
     none = np.full(waiting, ABSENT, dtype=np.int32)
     place_of_call = np.empty(count, dtype=np.int32)
     place_of_call[by_launch] = position[:count]
-    kinds = np.repeat(
-        np.array([TaskKind.HOST, TaskKind.HOST, TaskKind.SYNCHRONIZE], dtype=np.uint8), (count, waiting, waiting)
-    )
+    of_turn = np.array([TaskKind.HOST, TaskKind.HOST, TaskKind.SYNCHRONIZE], dtype=np.uint8)
     return Dispatch(
         kind=of_turn[turn[order]],
         end_ns=moment_ns[order] + shift_ns,
