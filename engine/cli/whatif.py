@@ -7,6 +7,7 @@ import typer
 
 from engine.cli.catalogue import known_optimizations
 from engine.cli.console import EXIT_NO, JsonFlag, Output, QuietFlag, VerboseFlag
+from engine.cli.opening import trace_cache
 from engine.cli.simulate import EnableOption, SetOption
 from engine.core.progress import part_of
 from engine.optimizations.selection import enabled_from_texts
@@ -43,7 +44,7 @@ def whatif(
     registry = known_optimizations(output)
     chosen = enabled_from_texts(enable or (), registry)
     with output.progress() as progress:
-        subject = open_subject(paths, set_overrides(assign or ()), part_of(progress, 0.0, 0.3))
+        subject = open_subject(paths, set_overrides(assign or ()), part_of(progress, 0.0, 0.3), cache=trace_cache())
         if not chosen:
             found = applicability(subject, registry)
             if as_json:

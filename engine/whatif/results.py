@@ -13,6 +13,30 @@ from engine.trace.job import Job
 from engine.workloads.results import RunResult, RunStatus
 
 
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Where a step goes: shares of it, together 1 but for what overlaps; of a capture those of the slowest rank.
+
+    Attributes:
+        cube_ratio: Kernels that multiply matrices or hold such a product.
+        vector_ratio: All other computing.
+        communication_ratio: Transfers beside which nothing is computed; of a collective whose waiting cannot be told
+            from its transfer, all of it.
+        bubble_ratio: Waiting for another stage.
+        waiting_ratio: Waiting for the late member of another collective.
+        allocator_ratio: Host time in the allocator's driver calls; 0 where it is not known.
+        host_ratio: The rest: the device has nothing to do, because the host has not dispatched it yet.
+    """
+
+    cube_ratio: float
+    vector_ratio: float
+    communication_ratio: float
+    bubble_ratio: float
+    waiting_ratio: float
+    allocator_ratio: float
+    host_ratio: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
     """One of the two runs.
@@ -30,6 +54,8 @@ class Side:
         bubble_ratio: Share in which a rank's device waits for another stage, 0 without a pipeline.
         record: Makes the timeline of the run: all ranks as simulated traces (of a recorded baseline: the replay).
         run: The simulated run with its history, None for a capture.
+        shares: Where the step goes, None where nothing ran.
+        warm_up_count: First steps that do not count for the mean.
     """
 
     status: RunStatus
@@ -44,11 +70,13 @@ class Side:
     bubble_ratio: float
     record: Callable[[Progress, CancelToken], Job]
     run: RunResult | None = None
+    shares: Shares | None = None
+    warm_up_count: int = 1
 
     @property
     def mean_step_ns(self) -> float:
         """Mean after the first step of a simulated job, which warms the allocator up; 0 where nothing ran."""
-        times = self.step_ns[1:] if len(self.step_ns) > 1 else self.step_ns
+        times = self.step_ns[self.warm_up_count :] if len(self.step_ns) > self.warm_up_count else self.step_ns
         return float(np.mean(times)) if len(times) else 0.0
 
     @property

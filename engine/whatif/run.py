@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
-from engine.core.errors import ScenarioError
+from engine.core.errors import EngineError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.core.registry import Registry
 from engine.optimizations.answers import unknown
 from engine.optimizations.catalogue import in_order
 from engine.optimizations.interface import Applicability, Optimization
 from engine.optimizations.selection import Enabled
+from engine.whatif.capture_what_if import capture_what_if
 from engine.whatif.results import WhatIf
-from engine.whatif.scenario_run import scenario_applicability, scenario_what_if
-from engine.whatif.subject import Subject
+from engine.whatif.scenario_what_if import scenario_what_if
+from engine.whatif.subject import CaptureSubject, Subject
 
 
 def what_if(
@@ -36,6 +37,8 @@ def what_if(
     """
     order = [item.id for item in in_order(registry)]
     ordered = sorted(chosen, key=lambda item: order.index(item.id))
+    if isinstance(subject, CaptureSubject):
+        return capture_what_if(subject, ordered, progress, cancel)
     return scenario_what_if(subject, ordered, registry, progress, cancel)
 
 
@@ -47,7 +50,13 @@ def applicability(
     for item in in_order(registry):
         cancel.check()
         try:
-            found[item.id] = scenario_applicability(subject.scenario, Enabled(item, item.defaults))
-        except ScenarioError as error:
+            found[item.id] = _answer(subject, item)
+        except EngineError as error:
             found[item.id] = unknown(str(error))
     return found
+
+
+def _answer(subject: Subject, item: Optimization) -> Applicability:
+    if isinstance(subject, CaptureSubject):
+        return item.check_capture(subject.plan, item.defaults)
+    return item.check_scenario(subject.scenario, item.defaults)

@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from engine.core.errors import ScenarioError
-from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
+from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
+from engine.devices.catalogue import device_named
+from engine.devices.spec import DeviceSpec
+from engine.formats import TraceCache, open_job
+from engine.formats.readers import built_in_readers
+from engine.optimizations.interface import CapturePlan
+from engine.replay.capture_graph import CaptureGraph
+from engine.replay.job_graph import capture_graph
+from engine.trace.job import Job
+from engine.whatif.capture_changes import recorded_environment
+from engine.whatif.capture_side import CaptureRun, capture_run, capture_side
 from engine.whatif.results import Side
 from engine.whatif.scenario_side import scenario_side
 from engine.workloads.scenario import Scenario
@@ -45,7 +55,66 @@ class ScenarioSubject:
         return self._baseline
 
 
-Subject: TypeAlias = ScenarioSubject
+@dataclass(slots=True, eq=False)
+class CaptureSubject:
+    """A recorded job. It is replayed unchanged once.
+
+    Attributes:
+        job: The recorded ranks.
+        capture: Their tasks.
+        device: The device's figures, None where the capture names none that is known.
+    """
+
+    job: Job
+    capture: CaptureGraph
+    device: DeviceSpec | None
+    _baseline_run: CaptureRun | None = field(default=None, repr=False)
+    _baseline: Side | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The path of the capture."""
+        return self.job.path
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment variables of the recorded job."""
+        return recorded_environment(self.job)
+
+    @property
+    def plan(self) -> CapturePlan:
+        """The job as recorded."""
+        return CapturePlan(self.capture, self.capture.graph, self.device)
+
+    def baseline_run(self, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED) -> CaptureRun:
+        """Returns the replay of the unchanged job. Raises OperationCancelled."""
+        if self._baseline_run is None:
+            self._baseline_run = capture_run(self.plan, None, progress, cancel)
+        return self._baseline_run
+
+    def baseline(self, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED) -> Side:
+        """Returns the replay of the unchanged job as a side. Raises OperationCancelled."""
+        if self._baseline is None:
+            self._baseline = capture_side(self.baseline_run(progress, cancel))
+        return self._baseline
+
+
+Subject: TypeAlias = ScenarioSubject | CaptureSubject
+
+
+def capture_subject(
+    job: Job, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED
+) -> CaptureSubject:
+    """Returns an open job as a subject.
+
+    Raises:
+        MissingDataError: No rank shows a device task.
+        OperationCancelled: Cancelled.
+    """
+    capture = capture_graph(job, progress=progress, cancel=cancel)
+    named = [entry.trace.metadata.device for entry in job.ranks if entry.trace.metadata.device]
+    known = (device_named(text) for text in named)
+    return CaptureSubject(job, capture, next((device for device in known if device is not None), None))
 
 
 def open_subject(
@@ -53,6 +122,8 @@ def open_subject(
     overrides: Mapping[tuple[str, ...], Any] | None = None,
     progress: Progress = no_progress,
     cancel: CancelToken = NEVER_CANCELLED,
+    *,
+    cache: TraceCache | None = None,
 ) -> Subject:
     """Returns what is at ``paths``: a TOML file is a scenario, anything else a capture.
 
@@ -61,14 +132,21 @@ def open_subject(
         overrides: Path of a key → value, set over a scenario's own.
         progress: Told what is done.
         cancel: Looked at between files.
+        cache: Where opened captures are kept; None for nowhere.
 
     Raises:
-        ScenarioError: The scenario cannot be read, or a scenario is mixed with other paths.
+        ScenarioError: The scenario cannot be read, is mixed with other paths, or keys are set in a capture.
         TraceReadError: No capture can be read.
+        MissingDataError: The capture shows no device task.
         OperationCancelled: Cancelled.
     """
     scenarios = [path for path in paths if path.suffix.lower() == SCENARIO_SUFFIX]
     if scenarios and len(paths) > 1:
         raise ScenarioError(f"{scenarios[0]}: a scenario stands alone; give it, or the paths of one capture")
-    del progress, cancel
-    return ScenarioSubject(read_scenario(scenarios[0], overrides), scenarios[0])
+    if scenarios:
+        return ScenarioSubject(read_scenario(scenarios[0], overrides), scenarios[0])
+    if overrides:
+        key = ".".join(next(iter(overrides)))
+        raise ScenarioError(f"{key}: a capture has no keys to set; make a scenario of it with: cannscope twin PATH")
+    job = open_job(paths, built_in_readers(), cache=cache, progress=part_of(progress, 0.0, 0.6), cancel=cancel)
+    return capture_subject(job, part_of(progress, 0.6, 1.0), cancel)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from engine.core.errors import ScenarioError
 from engine.core.progress import CancelToken, Progress, part_of
 from engine.core.registry import Registry
-from engine.optimizations.interface import Applicability, Optimization
+from engine.optimizations.interface import Optimization
 from engine.optimizations.selection import Enabled, Refusal, refusals
 from engine.whatif.replicas import fewest_devices
 from engine.whatif.results import Contribution, Gain, Side, WhatIf
@@ -37,11 +37,6 @@ def scenario_refusals(
     present = [item for item in switched_on_already(scenario, registry) if item.id not in ids]
     before = refusals(present, {})
     return tuple(item for item in refusals([*present, *chosen], {}) if item not in before)
-
-
-def scenario_applicability(scenario: Scenario, item: Enabled) -> Applicability:
-    """Returns whether an optimization does something to a job. Raises ScenarioError."""
-    return item.optimization.check_scenario(scenario, item.parameters)
 
 
 def scenario_what_if(

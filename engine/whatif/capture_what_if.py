@@ -1,0 +1,185 @@
+"""A recorded job with optimizations switched on: its tasks rewritten and run again."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.core.progress import CancelToken, Progress, part_of
+from engine.graph.task_graph import TaskGraph
+from engine.optimizations.interface import Bound, CapturePlan
+from engine.optimizations.selection import Enabled, Refusal, refusals
+from engine.replay.replay_time import replay_time
+from engine.trace.job import Job
+from engine.whatif.capture_changes import CaptureChanges, at_bound, changed_capture
+from engine.whatif.capture_side import CaptureRun, capture_run, capture_side
+from engine.whatif.inferred import own_lag_ns, with_own_lags
+from engine.whatif.results import Contribution, Gain, WhatIf
+from engine.whatif.subject import CaptureSubject
+
+WEAK_ERROR_RATIO = 0.05
+"""Above this replay error a prediction is weak (as the reports of this product have always said)."""
+WEAK_INFERRED_RATIO = 0.5
+"""More than half of a gain on inferred dependencies: the other explanation of the recording would halve it."""
+SMALLEST_GAIN_RATIO = 1e-6
+"""Of the step: gains below are rounding, of which no share can be told."""
+
+
+def capture_what_if(
+    subject: CaptureSubject, chosen: Sequence[Enabled], progress: Progress, cancel: CancelToken
+) -> WhatIf:
+    """Returns a recorded job, replayed, beside the same with ``chosen`` switched on.
+
+    Raises:
+        OperationCancelled: Cancelled.
+    """
+    baseline = subject.baseline_run(part_of(progress, 0.0, 0.2), cancel)
+    refused = refusals(chosen, subject.environment)
+    if refused:
+        return _refused(subject, baseline, chosen, refused)
+    changes = changed_capture(baseline.plan, chosen)
+    replays = _Replays(baseline, changes.applied, part_of(progress, 0.2, 1.0), cancel)
+    contributions = replays.contributions()
+    candidate = replays.prefixes[-1]
+    gain = replays.gain(changes)
+    share = replays.inferred_share_ratio(gain.expected_ns)
+    error = baseline.replayed.error_ratio
+    notes = tuple(f"{item.message} ({item.count})" for item in subject.capture.diagnostics)
+    return WhatIf(
+        name=subject.name,
+        baseline=subject.baseline(cancel=cancel),
+        candidate=subject.baseline(cancel=cancel) if candidate is baseline else capture_side(candidate),
+        enabled=tuple(chosen),
+        applicability=changes.applicability,
+        refused=(),
+        gain=gain,
+        contributions=contributions,
+        inferred_share_ratio=share,
+        replay_error_ratio=error,
+        weak=weakness(error, share),
+        assumptions=changes.plan.assumptions,
+        devices_for_equal_throughput=devices_for_equal_throughput(
+            subject.job, subject.baseline(cancel=cancel).device_count, baseline.mean_step_ns, candidate.mean_step_ns
+        ),
+        notes=notes,
+    )
+
+
+def weakness(error_ratio: float | None, inferred_ratio: float | None) -> str | None:
+    """Returns why a prediction is weak, None where it is not."""
+    reasons = []
+    if error_ratio is None:
+        reasons.append("the recorded steps have no length to compare the replay with")
+    elif abs(error_ratio) > WEAK_ERROR_RATIO:
+        reasons.append(f"the replay of the unchanged capture is off by {error_ratio:+.1%}")
+    if inferred_ratio is not None and inferred_ratio > WEAK_INFERRED_RATIO:
+        reasons.append(f"{inferred_ratio:.0%} of the gain rests on dependencies inferred from coincident times")
+    return " and ".join(reasons) or None
+
+
+def devices_for_equal_throughput(job: Job, count: int, before_ns: float, after_ns: float) -> int | None:
+    """Returns the devices that give the recorded throughput after a change, in whole replicas.
+
+    Steps of a replica are taken to last as long with fewer replicas; a collective over fewer is at most faster.
+
+    Returns:
+        None where the capture does not say how the job was spread, or has no time.
+    """
+    sizes = job.ranks[0].trace.metadata.parallel_sizes
+    names = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
+    if not before_ns or not after_ns or not any(name in sizes for name in names):
+        return None
+    replica = math.prod(sizes.get(name, 1) for name in names)
+    return math.ceil(round(count * after_ns / before_ns / replica, 9)) * replica
+
+
+class _Replays:
+    """The runs behind a what-if: prefixes of what is switched on, each alone, both ends of the range."""
+
+    def __init__(
+        self, baseline: CaptureRun, applied: Sequence[Enabled], progress: Progress, cancel: CancelToken
+    ) -> None:
+        self.prefixes = [baseline]
+        self._baseline = baseline
+        self._applied = applied
+        self._progress = progress
+        self._cancel = cancel
+        self._done_count = 0
+
+    def contributions(self) -> tuple[Contribution, ...]:
+        """Returns what each gives after those before it and alone; ``prefixes`` holds the baseline and every prefix."""
+        found: list[Contribution] = []
+        for item in self._applied:
+            before = self.prefixes[-1]
+            plan = item.optimization.on_capture(before.plan, item.parameters, Bound.EXPECTED)
+            self.prefixes.append(self._run(plan))
+            gain_ns = before.mean_step_ns - self.prefixes[-1].mean_step_ns
+            found.append(Contribution(item.id, gain_ns, gain_ns if len(found) == 0 else self._alone_ns(item)))
+        return tuple(found)
+
+    def gain(self, changes: CaptureChanges) -> Gain:
+        """Returns what everything together saves, with the range of its prices."""
+        expected = self._saved(self.prefixes[-1])
+        if not changes.applied:
+            return Gain(expected, expected, expected)
+        ends = [
+            self._saved(self._run(at_bound(self._baseline.plan, changes.applied, bound)))
+            for bound in (Bound.LOW, Bound.HIGH)
+        ]
+        return Gain(min(expected, *ends), expected, max(expected, *ends))
+
+    def inferred_share_ratio(self, gain_ns: float) -> float | None:
+        """Returns the share of a gain that inferred waits carry (see ``inferred``), None where there is no gain."""
+        baseline, candidate = self._baseline, self.prefixes[-1]
+        if abs(gain_ns) <= SMALLEST_GAIN_RATIO * baseline.mean_step_ns:
+            return None
+        recorded = baseline.plan.graph
+        if not recorded.inferred.any():
+            return 0.0
+        lag_ns = own_lag_ns(recorded, baseline.replayed.schedule)
+        plan = baseline.plan
+        before = self._run_graph(plan, with_own_lags(recorded, recorded, lag_ns))
+        after = self._run_graph(plan, with_own_lags(candidate.plan.graph, recorded, lag_ns))
+        other_ns = before - after
+        return min(abs(gain_ns - other_ns) / abs(gain_ns), 1.0)
+
+    def _alone_ns(self, item: Enabled) -> float:
+        """Returns what an optimization saves on the baseline; one that needs others, on the baseline with these."""
+        needed = [other for other in self._applied if other.id in item.optimization.needs]
+        before = self._run(at_bound(self._baseline.plan, needed, Bound.EXPECTED)) if needed else self._baseline
+        changes = changed_capture(before.plan, [item])
+        return before.mean_step_ns - self._run(changes.plan).mean_step_ns
+
+    def _saved(self, run: CaptureRun) -> float:
+        return self._baseline.mean_step_ns - run.mean_step_ns
+
+    def _run(self, plan: CapturePlan) -> CaptureRun:
+        return capture_run(plan, self._baseline, self._stage(), self._cancel)
+
+    def _run_graph(self, plan: CapturePlan, graph: TaskGraph) -> float:
+        """Returns the mean step of other tasks of the capture."""
+        return float(np.mean(replay_time(plan.capture, graph, self._stage(), self._cancel).step_ns))
+
+    def _stage(self) -> Progress:
+        whole = 2 * len(self._applied) + 4
+        self._done_count += 1
+        return part_of(self._progress, min((self._done_count - 1) / whole, 1.0), min(self._done_count / whole, 1.0))
+
+
+def _refused(
+    subject: CaptureSubject, baseline: CaptureRun, chosen: Sequence[Enabled], refused: tuple[Refusal, ...]
+) -> WhatIf:
+    side = subject.baseline()
+    found = {item.id: item.optimization.check_capture(baseline.plan, item.parameters) for item in chosen}
+    return WhatIf(
+        name=subject.name,
+        baseline=side,
+        candidate=side,
+        enabled=tuple(chosen),
+        applicability=found,
+        refused=refused,
+        gain=Gain(0.0, 0.0, 0.0),
+        contributions=(),
+        inferred_share_ratio=None,
+        replay_error_ratio=baseline.replayed.error_ratio,
+    )

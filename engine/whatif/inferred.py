@@ -1,0 +1,113 @@
+"""How much of a gain rests on dependencies that were inferred from coincident times.
+
+An inferred wait says: this task began when it did *because* that one had ended. The other explanation of the same
+recording is that the task would have begun then anyway, so long after what is recorded of its causes (its stream, its
+launch). Both reproduce the recording; under the second one a gain does not travel through the wait.
+"""
+
+import numpy as np
+
+from engine.core.arrays import AnyArray, BoolArray, Int64Array
+from engine.graph.task_graph import Stream, TaskGraph, TaskKind
+from engine.optimizations.graph_edits import edges_of, with_names, with_tasks
+from engine.runtime.scheduler import Schedule
+
+_WORD = "time of its own"
+_NO_EVENT = np.int64(1) << 33
+
+
+def kept_edges(graph: TaskGraph) -> BoolArray:
+    """Returns which waits hold without inference, bool, shape (edges,): of a task with an inferred one its launch only.
+
+    The graph says which tasks have an inferred wait, not which of their waits it is.
+    """
+    before, after = edges_of(graph)
+    launch = (graph.stream[before] == Stream.HOST) & (graph.rank[before] == graph.rank[after])
+    kept: BoolArray = launch | (graph.inferred[after] == 0)
+    return kept
+
+
+def own_lag_ns(graph: TaskGraph, schedule: Schedule) -> Int64Array:
+    """Returns how long after its recorded causes each task with an inferred wait began, int64, shape (tasks,), else 0.
+
+    Args:
+        graph: The tasks.
+        schedule: When they ran.
+    """
+    previous = np.full(len(graph), -1, dtype=np.int64)
+    chained = np.flatnonzero(schedule.chains.next_task >= 0)
+    previous[schedule.chains.next_task[chained]] = chained
+    ready_ns = np.where(previous >= 0, schedule.end_ns[previous], 0)
+    before, after = edges_of(graph)
+    kept = kept_edges(graph)
+    np.maximum.at(ready_ns, after[kept], schedule.end_ns[before[kept]])
+    lag_ns: Int64Array = np.where(graph.inferred > 0, np.maximum(schedule.start_ns - ready_ns, 0), 0)
+    return lag_ns
+
+
+def with_own_lags(graph: TaskGraph, baseline: TaskGraph, lag_ns: Int64Array) -> TaskGraph:
+    """Returns a graph whose inferred waits are replaced by the time they lasted in the baseline.
+
+    Args:
+        graph: The baseline's tasks, or what optimizations made of them.
+        baseline: The tasks as recorded.
+        lag_ns: ``own_lag_ns`` of the baseline. A task the baseline does not have waits for nothing inferred.
+    """
+    own_ns = _carried(graph, baseline, lag_ns)
+    held = np.flatnonzero((graph.inferred > 0) & (own_ns > 0))
+    before, after = edges_of(graph)
+    kept = kept_edges(graph)
+    before, after = before[kept], after[kept]
+    number = np.full(len(graph), -1, dtype=np.int64)
+    number[held] = len(graph) + np.arange(len(held))
+    again = np.flatnonzero(number[after] >= 0)
+    graph, word = with_names(graph, [_WORD])
+    columns: dict[str, AnyArray | int | float] = {
+        "name": int(word[0]),
+        "kind": int(TaskKind.GAP),
+        "rank": graph.rank[held],
+        "stream": graph.stream[held],
+        "duration_ns": own_ns[held],
+        "step": graph.step[held],
+    }
+    result, _ = with_tasks(
+        graph,
+        columns,
+        held,
+        np.concatenate((before, before[again])),
+        np.concatenate((after, number[after[again]])),
+    )
+    return result
+
+
+def _carried(graph: TaskGraph, baseline: TaskGraph, lag_ns: Int64Array) -> Int64Array:
+    """Returns the lags of the baseline's tasks, by task of another graph made from it; 0 for tasks it does not have."""
+    known = np.flatnonzero(lag_ns > 0)
+    keys = _keys(baseline)[known]
+    order = np.argsort(keys, kind="stable")
+    keys, values = keys[order], lag_ns[known][order]
+    wanted = _keys(graph)
+    if len(keys) == 0:
+        return np.zeros(len(graph), dtype=np.int64)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    carried: Int64Array = np.where(keys[place] == wanted, values[place], 0)
+    return carried
+
+
+def _keys(graph: TaskGraph) -> Int64Array:
+    """Returns what names a task across rewriting, int64, shape (tasks,): its rank and event.
+
+    A gap is named by the task it stands before; a host task without an event by its number among the rank's.
+    """
+    is_gap = graph.kind == TaskKind.GAP
+    event = graph.origin_event.astype(np.int64)
+    following = np.flatnonzero(is_gap)
+    following = following[following + 1 < len(graph)]
+    event[following] = event[following + 1]
+    nameless = np.flatnonzero((graph.stream == Stream.HOST) & (event < 0) & (graph.kind == TaskKind.SYNCHRONIZE))
+    rank = graph.rank.astype(np.int64)
+    first = np.searchsorted(rank[nameless], rank[nameless]) if np.all(np.diff(rank[nameless]) >= 0) else 0
+    event[nameless] = (_NO_EVENT >> 1) + np.arange(len(nameless)) - first
+    kind = 2 * (graph.stream == Stream.HOST) + is_gap
+    keys: Int64Array = (rank * 4 + kind) * _NO_EVENT + event + 1
+    return keys
