@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engine.workloads.program import Item
+from engine.workloads.items import Item
 from engine.workloads.templates import Template
 
 

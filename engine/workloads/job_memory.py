@@ -11,6 +11,7 @@ from engine.runtime.addresses.from_log import ServedLog
 from engine.runtime.allocators.interface import Allocator, AllocatorRun, DriverAction, RequestKind, RequestLog
 from engine.workloads.driver_costs import CALL_NAMES, DRIVER_CALLS, SYNCHRONIZING, DriverCosts
 from engine.workloads.executed import Stall
+from engine.workloads.items import Item
 from engine.workloads.kept_addresses import KeptAddresses, kept_addresses
 from engine.workloads.memory_plan import (
     ALLOCATE,
@@ -20,7 +21,6 @@ from engine.workloads.memory_plan import (
     program_requests,
 )
 from engine.workloads.migrations import with_migrations
-from engine.workloads.program import Item
 from engine.workloads.scenario import LongLived
 
 

@@ -10,8 +10,10 @@ from engine.devices.spec import DType
 from engine.graph.task_graph import BufferTag
 from engine.runtime.allocators.interface import RequestKind, RequestLog
 from engine.workloads.blocks import NEXT, Block
+from engine.workloads.communication_settings import communication_settings
+from engine.workloads.gradient_exchange import kept_bytes
+from engine.workloads.items import Item, ItemKind
 from engine.workloads.parameters import ADAM_STATE_BYTES, MAIN_GRADIENT_BYTES, WeightTensor, shard_count
-from engine.workloads.program import Item, ItemKind
 from engine.workloads.scenario import Scenario
 from engine.workloads.tiering import EVICTED, moved_pieces
 
@@ -122,12 +124,15 @@ def persistent_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int
     bf16 or fp16 weights (2 bytes a parameter), fp32 gradients in one flat buffer (4), fp32 master weight and two
     moments (12, over the replicas with a distributed optimizer): 18 bytes a parameter. ``reuse_fp32_parameters`` keeps
     the training weights inside the master weights and saves their 2 bytes. fp32 weights (4) have no master copy.
-    Cold state is in the pieces it moves in; state comes last.
+    Gradients a compression has not sent yet are one more buffer of their size. Cold state is in the pieces it moves in;
+    state comes last.
     """
     element = scenario.model.dtype.size_bytes
     reuses = scenario.enabled("memory.reuse_fp32_parameters") and scenario.model.dtype is not DType.FP32
     sizes = [] if reuses else [tensor.element_count * element for tensor in weights]
     sizes.append(sum(tensor.element_count for tensor in weights) * MAIN_GRADIENT_BYTES)
+    kept = kept_bytes(communication_settings(scenario), scenario.parallel, weights)
+    sizes += [kept] if kept else []
     return np.concatenate((np.array(sizes, np.int64), state_sizes(scenario, weights)))
 
 

@@ -60,6 +60,11 @@ SIMULATED_IN_TRAINING = frozenset(
         "communication.overlap_gradients",
         "communication.overlap_parameters",
         "communication.overlap_tensor_parallel",
+        "communication.chunking",
+        "communication.topk_compression",
+        "communication.quantized_gradients",
+        "communication.algorithm",
+        "host.streams",
     }
 )
 """What the lowering of a training step acts on; others are refused with a plain error, never ignored."""

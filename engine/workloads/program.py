@@ -1,14 +1,16 @@
 """A training step as the program of each kind of rank: which blocks, sends and collectives in which order."""
 
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import NamedTuple
 
 import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.graph.collective_kinds import CollectiveKind
 from engine.workloads.blocks import Block, GroupKind
+from engine.workloads.chunking import chunked
+from engine.workloads.communication_settings import communication_settings
+from engine.workloads.gradient_exchange import GradientExchanges, gradient_blocks
+from engine.workloads.items import Item, ItemKind
 from engine.workloads.layers import (
     embedding_backward,
     embedding_forward,
@@ -30,55 +32,6 @@ from engine.workloads.parameters import (
 )
 from engine.workloads.scenario import Recompute, Scenario
 from engine.workloads.schedules import Pass, stage_passes
-
-
-class ItemKind(IntEnum):
-    """What a program does next."""
-
-    BLOCK = 0
-    RECEIVE = 1
-    SEND = 2
-    EXCHANGE = 3
-    """A collective over replicas beside computing."""
-    AWAIT = 4
-    """Computing waits for all exchanges so far (or for the one of this layer)."""
-    SYNCHRONIZE = 5
-    """The host waits for the device."""
-    EVICT = 6
-    """A copy from HBM to DDR begins; the AWAIT of its key gives the HBM back."""
-    PREFETCH = 7
-    """A copy from DDR into newly allocated HBM begins."""
-
-
-class Item(NamedTuple):
-    """One thing a rank does.
-
-    Attributes:
-        kind: What.
-        block: Name of the block (BLOCK).
-        micro_batch: −1 outside.
-        slot: Where the layer's tensors are kept: chunk × (layers per chunk + 2) + layer inside the chunk. Of copies and
-            their AWAIT: the block id of what moves.
-        layer: Layer of the model, −1 outside.
-        key: Identity of the transfer, the same for all members; the slot an AWAIT is about (() for all).
-        payload_bytes: Of an EXCHANGE or a copy.
-        collective: Of an EXCHANGE.
-        group: Of an EXCHANGE.
-        shares_queue: An EXCHANGE stands in the queue of the layers' own transfers.
-        early: A RECEIVE is posted as soon as the host comes to it, beside computing; else once the device is there.
-    """
-
-    kind: ItemKind
-    block: str = ""
-    micro_batch: int = -1
-    slot: int = 0
-    layer: int = -1
-    key: tuple[int | str, ...] = ()
-    payload_bytes: int = 0
-    collective: CollectiveKind = CollectiveKind.UNKNOWN
-    group: GroupKind = GroupKind.DATA
-    shares_queue: bool = False
-    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +77,12 @@ def step_blocks(scenario: Scenario, low: Lowering) -> dict[str, Block]:
         weights = stage_weights(model, parallel, stage)
         blocks[f"zero.{stage}"] = zero_gradients_block(once, weights)
         blocks[f"optimizer.{stage}"] = optimizer_block(once, weights)
+    settings = communication_settings(scenario)
+    if settings.chunks > 1 and parallel.tensor > 1:
+        blocks = {name: chunked(block, settings.chunks, model.experts) for name, block in blocks.items()}
+    if settings.compresses:
+        for stage in range(parallel.pipeline):
+            blocks |= gradient_blocks(settings, low, stage_program(scenario, stage).items)
     return blocks
 
 
@@ -142,6 +101,8 @@ class _StageWriter:
         self._items: list[Item] = []
         self._per_chunk = scenario.model.layers // (self._parallel.pipeline * self._parallel.virtual_pipeline)
         self._weights = stage_weights(scenario.model, self._parallel, stage)
+        self._settings = communication_settings(scenario)
+        self._gradients = GradientExchanges(self._parallel, stage, self._settings)
         self._overlaps_gradients = scenario.enabled("communication.overlap_gradients")
         self._overlaps_parameters = scenario.enabled("communication.overlap_parameters")
         # Megatron-LM posts receives ahead where stages hold several chunks (overlap_p2p_comm); else in order.
@@ -167,7 +128,7 @@ class _StageWriter:
             else:
                 self._backward(item, last=last_backward[item.chunk] == item.micro_batch)
         self._finish()
-        slots = self._parallel.virtual_pipeline * (self._per_chunk + 2)
+        slots = max(self._parallel.virtual_pipeline * (self._per_chunk + 2), self._gradients.count)
         return StageProgram(self._stage, tuple(self._items), self._weights, slots)
 
     def _add(self, item: Item) -> None:
@@ -232,7 +193,7 @@ class _StageWriter:
         if self._is_last(chunk):
             self._add(Item(ItemKind.BLOCK, "loss.backward", number, end - 1))
             if last:
-                self._reduce(("head",), self._part("head"))
+                self._reduce(self._part("head"))
         else:
             self._add(
                 Item(
@@ -244,11 +205,11 @@ class _StageWriter:
             window, slot = self._scenario.model.window_of(layers[index]), self._slot(chunk, index)
             self._add(Item(ItemKind.BLOCK, f"layer.backward.{window}", number, slot, layers[index]))
             if last:
-                self._reduce((slot,), layer_weights(self._scenario.model, self._parallel))
+                self._reduce(layer_weights(self._scenario.model, self._parallel))
         if self._is_first(chunk):
             self._add(Item(ItemKind.BLOCK, "embedding.backward", number, begin))
             if last:
-                self._reduce(("embedding",), self._part("embedding"))
+                self._reduce(self._part("embedding"))
         else:
             self._add(Item(ItemKind.SEND, "g", number, begin, key=("b", number, self._hop(chunk))))
 
@@ -258,11 +219,10 @@ class _StageWriter:
     def _part(self, name: str) -> tuple[WeightTensor, ...]:
         return tuple(tensor for tensor in self._weights if tensor.name == name)
 
-    def _reduce(self, key: tuple[int | str, ...], tensors: tuple[WeightTensor, ...]) -> None:
-        """Reduces a layer's gradients over the replicas as soon as they are complete."""
+    def _reduce(self, tensors: tuple[WeightTensor, ...]) -> None:
+        """Reduces gradients over the replicas as soon as they are complete and their bucket is full."""
         if self._overlaps_gradients:
-            kind = CollectiveKind.REDUCE_SCATTER if self._parallel.distributed_optimizer else CollectiveKind.ALL_REDUCE
-            self._exchange(kind, MAIN_GRADIENT_BYTES, "reduce", key, tensors)
+            self._items += self._gradients.ready(tensors)
 
     def _exchange_all(self, kind: CollectiveKind, element_bytes: int, name: str) -> None:
         """Exchanges the stage's weights layer by layer, in the order the forward pass needs them."""
@@ -289,16 +249,20 @@ class _StageWriter:
                 whole = (name, self._stage, int(is_expert), *key)
                 self._add(
                     Item(
-                        ItemKind.EXCHANGE, key=whole, payload_bytes=count * element_bytes, collective=kind, group=group
+                        ItemKind.EXCHANGE,
+                        key=whole,
+                        payload_bytes=count * element_bytes,
+                        collective=kind,
+                        group=group,
+                        shares_queue=self._settings.one_queue,
                     )
                 )
 
     def _finish(self) -> None:
         """Reduces what is left, runs the optimizer, gathers weights where that is not overlapped, waits for the end."""
         parallel = self._parallel
-        if not self._overlaps_gradients:
-            kind = CollectiveKind.REDUCE_SCATTER if parallel.distributed_optimizer else CollectiveKind.ALL_REDUCE
-            self._exchange(kind, MAIN_GRADIENT_BYTES, "reduce", (), self._weights)
+        exchanges = self._gradients
+        self._items += exchanges.rest() if self._overlaps_gradients else exchanges.whole(self._weights)
         shares = self._scenario.model.tied_embeddings and parallel.pipeline > 1
         if shares and self._stage in (0, parallel.pipeline - 1):
             part = self._part("embedding" if self._stage == 0 else "head")
@@ -310,9 +274,11 @@ class _StageWriter:
                     payload_bytes=count * MAIN_GRADIENT_BYTES,
                     collective=CollectiveKind.ALL_REDUCE,
                     group=GroupKind.EMBEDDING,
+                    shares_queue=self._settings.one_queue,
                 )
             )
         self._add(Item(ItemKind.AWAIT))
+        self._items += exchanges.restores()
         if parallel.pipeline > 1:
             norm = CollectiveKind.ALL_REDUCE
             self._add(Item(ItemKind.EXCHANGE, key=("norm",), payload_bytes=4, collective=norm, group=GroupKind.MODEL))

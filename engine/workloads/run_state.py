@@ -6,10 +6,9 @@ import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.core.errors import ScenarioError
-from engine.devices.catalogue import topology_of
-from engine.runtime.collectives import network_of
 from engine.runtime.cost.parameters import load_parameters
 from engine.workloads.acting import acting_scenario
+from engine.workloads.communication_settings import job_network
 from engine.workloads.driver_costs import load_driver_costs
 from engine.workloads.host_dispatch import dispatching_device, replays_graphs
 from engine.workloads.job_allocator import new_job_allocator
@@ -112,7 +111,7 @@ def prepared_run(scenario: Scenario) -> RunState:
     varies = scenario.batch.lengths.distribution is not LengthDistribution.FIXED
     replicas = scenario.parallel.data if varies or scenario.memory.long_lived.per_step > 0 else 1
     lengths = draw_lengths(scenario, replicas)
-    network = network_of(topology_of(scenario.device), scenario.devices_per_node)
+    network = job_network(scenario)
     programs = tuple(_program(scenario, stage) for stage in range(scenario.parallel.pipeline))
     low = lowering_of(scenario, lengths.known)
     state = RunState(

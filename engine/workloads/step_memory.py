@@ -6,8 +6,8 @@ import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.workloads.executed import Executed, Stall
+from engine.workloads.items import Item, ItemKind
 from engine.workloads.job_memory import JobMemory, ServedStretch
-from engine.workloads.program import Item, ItemKind
 from engine.workloads.run_state import RunState
 from engine.workloads.scenario import OutOfMemoryPolicy
 

@@ -9,6 +9,7 @@ from engine.core.arrays import BoolArray, Int64Array
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.runtime.scheduler import Schedule
 from engine.trace.intervals import Intervals, difference, join, union
+from engine.workloads.step_graph import BEHIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,10 @@ def step_shares(graph: TaskGraph, result: Schedule, exposed_ns: Mapping[int, int
     for rank in ranks:
         own = graph.rank == rank
         transfers = own & (graph.kind == TaskKind.COLLECTIVE)
+        # All computing of a block is in its own task: what is left behind another transfer is transferring.
+        late = own & (graph.stream == BEHIND)
         busy = _during(result.start_ns, result.end_ns, own & (graph.stream == Stream.COMPUTE))
-        moving = _during(result.transfer_ns, result.end_ns, transfers)
+        moving = _during(result.transfer_ns, result.end_ns, transfers | late)
         waiting = _during(result.start_ns, result.transfer_ns, transfers)
         communication_ns += int(inside_ns[own].sum()) + difference(moving, busy).total_ns
         bubble_ns += difference(waiting, join(busy, moving)).total_ns

@@ -16,7 +16,7 @@ from engine.core.number_format import format_bytes
 from engine.core.units import MIB, NS_PER_S
 from engine.devices.catalogue import topology_of
 from engine.devices.spec import DeviceSpec
-from engine.workloads.program import Item, ItemKind
+from engine.workloads.items import Item, ItemKind
 from engine.workloads.scenario import OutOfMemoryPolicy, Scenario
 
 PIECE_BYTES = 256 * MIB

@@ -26,10 +26,11 @@ def collective_durations(
         size_bytes: The whole tensor of each (see ``algorithms``).
         ranks: The group's devices; fewer than two cost nothing.
         network: Links and their timing.
-        algorithm: Forces one; by default the soonest of those the library uses over the links. HIERARCHICAL means
-            inside servers first and between them with what is left; groups inside one server have no such form and
-            are then priced by their best.
+        algorithm: Forces one; by default the network's, else the soonest of those the library uses over the links.
+            HIERARCHICAL means inside servers first and between them with what is left; groups inside one server have no
+            such form and are then priced by their best.
     """
+    algorithm = algorithm or network.algorithm
     size = np.asarray(size_bytes, dtype=np.float64)
     if kind in POINT_TO_POINT:
         return point_to_point_durations(size, ranks, network)

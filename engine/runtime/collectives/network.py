@@ -65,11 +65,23 @@ class LinkTiming:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A topology with the timing of each of its links."""
+    """A topology with the timing of each of its links.
+
+    Attributes:
+        topology: The links.
+        timings: Of each link, by reach.
+        devices_per_node: Devices of one server.
+        algorithm: The one all collectives use; None for the soonest of those usual over each link.
+    """
 
     topology: Topology
     timings: Mapping[Reach, LinkTiming]
     devices_per_node: int
+    algorithm: Algorithm | None = None
+
+    def using(self, algorithm: Algorithm | None) -> "Network":
+        """Returns the same links with collectives of one algorithm, None for the soonest."""
+        return replace(self, algorithm=algorithm)
 
     def by_node(self, ranks: Sequence[int]) -> list[list[int]]:
         """Returns the ranks of each server that has members, in order."""

@@ -13,7 +13,7 @@ from engine.devices.catalogue import load_device
 from engine.graph.task_graph import TaskKind
 from engine.runtime.allocators.interface import DriverAction
 from engine.workloads.executed import Executed
-from engine.workloads.program import ItemKind
+from engine.workloads.items import ItemKind
 from engine.workloads.recording import record_run
 from engine.workloads.results import RunResult, RunStatus
 from engine.workloads.run_state import prepared_run
