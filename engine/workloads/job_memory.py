@@ -133,8 +133,7 @@ class JobMemory:
         placed = program_requests(self.plan, items, length_of, sequences)
         placed = self._with_long_lived(placed, step, births)
         run = self._ask(placed.log)
-        if self._address_of:
-            run = self._runs[-1] = with_migrations(run, placed.log, self._address_of)
+        run = self._runs[-1] = with_migrations(run, placed.log, placed.moves, self._address_of)
         result = StretchResult(_stalls(run, placed, self.costs), -1, 0, ServedStretch(placed, run))
         if _ran_out(run):
             last = run.served - 1
@@ -169,8 +168,21 @@ class JobMemory:
 
     def synchronize(self) -> tuple[tuple[str, int], ...]:
         """Tells the allocator that the program has waited for the device; returns the driver calls that led to."""
-        run = self.allocator.run(_requests([RequestKind.SYNCHRONIZE], [-1], [0], [0]))
-        self._runs.append(run)
+        return self._calls(RequestKind.SYNCHRONIZE)
+
+    def release(self) -> tuple[tuple[str, int], ...]:
+        """Empties the cache; returns the driver calls that took."""
+        return self._calls(RequestKind.EMPTY_CACHE)
+
+    def restart(self, allocator: Allocator, sizes: Int64Array) -> bool:
+        """Begins anew with a fresh allocator: long-lived tensors are gone, the rest is loaded; returns if it fitted."""
+        self.allocator = allocator
+        self._deaths.clear()
+        self._free_ids.clear()
+        return self.load(sizes)
+
+    def _calls(self, kind: RequestKind) -> tuple[tuple[str, int], ...]:
+        run = self._ask(_requests([kind], [-1], [0], [0]))
         names = [CALL_NAMES.get(DriverAction(action), "") for action in run.driver.action.tolist()]
         costs = self.costs.of(run.driver).tolist()
         return tuple((name, cost) for name, cost in zip(names, costs, strict=True) if cost)
@@ -226,7 +238,7 @@ class JobMemory:
         )
         item = np.insert(placed.item, where, placed.item[where])
         operator = np.insert(placed.operator, where, placed.operator[where])
-        return PlacedRequests(merged, item, operator)
+        return PlacedRequests(merged, item, operator, np.insert(placed.moves, where, False))
 
     def _new_long_lived(self, step: int) -> int:
         if self._free_ids:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.core.arrays import Int64Array
+from engine.core.arrays import BoolArray, Int64Array
 from engine.devices.spec import DType
 from engine.graph.task_graph import BufferTag
 from engine.runtime.allocators.interface import RequestKind, RequestLog
@@ -13,6 +13,7 @@ from engine.workloads.blocks import NEXT, Block
 from engine.workloads.communication_settings import communication_settings
 from engine.workloads.gradient_exchange import kept_bytes
 from engine.workloads.items import Item, ItemKind
+from engine.workloads.offloading import OUT, is_offload
 from engine.workloads.parameters import ADAM_STATE_BYTES, MAIN_GRADIENT_BYTES, WeightTensor, shard_count
 from engine.workloads.scenario import Scenario
 from engine.workloads.tiering import EVICTED, moved_pieces
@@ -71,11 +72,13 @@ class PlacedRequests:
         log: The requests.
         item: int64, shape (requests,): index of the program's item.
         operator: int64, shape (requests,): operator of the item's block.
+        moves: bool, shape (requests,): bytes leave HBM for DDR or come back, rather than being born or dying.
     """
 
     log: RequestLog
     item: Int64Array
     operator: Int64Array
+    moves: BoolArray
 
 
 def memory_plan(
@@ -167,6 +170,7 @@ def program_requests(
         sequences: Of a micro-batch.
     """
     parts: list[tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]] = []
+    moving: list[int] = []
     name_count = len(plan.names)
     # One round per item; all work per request is vectorised.
     for index, (item, length) in enumerate(zip(items, length_of, strict=True)):
@@ -184,14 +188,44 @@ def program_requests(
             size = plan.transfer_bytes[length] if receives else 0
             row = (kind, base + plan.names.index(item.block), size, tag, index, 0)
             parts.append(tuple(np.array([value], np.int64) for value in row))  # type: ignore[arg-type]  # six of them
-        elif item.kind is ItemKind.PREFETCH or (item.kind is ItemKind.AWAIT and item.key[:1] == (EVICTED,)):
+        elif item.kind is ItemKind.PREFETCH or (item.kind is ItemKind.AWAIT and item.key[:1] in ((EVICTED,), (OUT,))):
+            moving.append(len(parts))
             # What the request costs the host stalls the block that comes next.
             following = next(at for at in range(index, len(items)) if items[at].kind is ItemKind.BLOCK)
             kind = ALLOCATE if item.kind is ItemKind.PREFETCH else FREE
+            if is_offload(item):
+                tensors, held = kept_by(plan, sequences, item.block, length)
+                filled = np.full(len(tensors), 1)
+                tag = int(BufferTag.STEP)
+                parts.append((kind * filled, tensors + base, held, tag * filled, following * filled, 0 * filled))
+                continue
             row = (kind, item.slot, item.payload_bytes, int(BufferTag.PERSISTENT), following, 0)
             parts.append(tuple(np.array([value], np.int64) for value in row))  # type: ignore[arg-type]  # six of them
     nothing = np.empty(0, np.int64)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [nothing] * 6
     kinds, ids, sizes, tags, places, operators = columns
     streams = np.where(ids >= plan.persistent_count, plan.step_stream, 0)
-    return PlacedRequests(RequestLog(kinds, ids, sizes, streams, tags), places, operators)
+    counts = np.array([len(part[0]) for part in parts], np.int64)
+    moves = np.repeat(np.isin(np.arange(len(parts)), moving), counts)
+    return PlacedRequests(RequestLog(kinds, ids, sizes, streams, tags), places, operators, moves)
+
+
+def kept_by(plan: MemoryPlan, sequences: int, forward: str, length: int) -> tuple[Int64Array, Int64Array]:
+    """Returns what a layer keeps from its forward to its backward pass: its input and what its block leaves behind.
+
+    Args:
+        plan: Of the stage.
+        sequences: Of a micro-batch.
+        forward: Name of the layer's forward block.
+        length: Index of the sequence length.
+
+    Returns:
+        Numbers of the tensors' names, and their bytes; int64 each.
+    """
+    block = plan.blocks[sequences, forward]
+    column = min(length, block.size_bytes.shape[1] - 1)
+    freed = block.tensor[block.kind == FREE]
+    left = (block.kind == ALLOCATE) & (block.tensor < len(plan.names)) & ~np.isin(block.tensor, freed)
+    tensors = np.concatenate(([plan.names.index("x")], block.tensor[left]))
+    sizes = np.concatenate((plan.transfer_bytes[length : length + 1], block.size_bytes[left, column]))
+    return tensors.astype(np.int64), sizes.astype(np.int64)

@@ -11,10 +11,12 @@ from engine.workloads.acting import acting_scenario
 from engine.workloads.communication_settings import job_network
 from engine.workloads.driver_costs import load_driver_costs
 from engine.workloads.host_dispatch import dispatching_device, replays_graphs
+from engine.workloads.items import Item
 from engine.workloads.job_allocator import new_job_allocator
 from engine.workloads.job_memory import JobMemory, MemoryRecord
 from engine.workloads.lowering import fusions_of
-from engine.workloads.memory_plan import add_blocks, memory_plan, persistent_sizes, state_sizes
+from engine.workloads.memory_plan import MemoryPlan, add_blocks, kept_by, memory_plan, persistent_sizes, state_sizes
+from engine.workloads.offloading import check_offload, offload_distance, offloaded_items
 from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING
 from engine.workloads.program import StageProgram, lowering_of, stage_program, step_blocks, transfer_bytes
 from engine.workloads.scenario import LengthDistribution, OutOfMemoryPolicy, Scenario, WorkloadKind
@@ -22,6 +24,7 @@ from engine.workloads.sequence_lengths import RunLengths, draw_lengths
 from engine.workloads.step_graph import RankClass
 from engine.workloads.templates import Machine, Template, priced
 from engine.workloads.tiering import check_tiering, tiered_items
+from engine.workloads.upkeep import Upkeep, upkeep_of
 
 
 @dataclass(eq=False)
@@ -40,6 +43,7 @@ class RunState:
         memories: One per class.
         persistent: Sizes of what lives as long as the job, one array per class.
         records: What memory did, per step and class.
+        upkeep: What the training loop does about its memory every so many steps.
     """
 
     asked: Scenario
@@ -53,6 +57,7 @@ class RunState:
     memories: list[JobMemory] = field(default_factory=list)
     persistent: list[Int64Array] = field(default_factory=list)
     records: list[list[MemoryRecord]] = field(default_factory=list)
+    upkeep: Upkeep = field(default_factory=Upkeep)
 
     def price(self, sequences: int) -> None:
         """Prices all blocks for micro-batches of so many sequences, and lets every class know their tensors."""
@@ -128,6 +133,7 @@ def prepared_run(scenario: Scenario) -> RunState:
         transfer_bytes=transfer_bytes(low),
         programs=programs,
         classes=tuple(RankClass(stage, replica) for stage in range(len(programs)) for replica in range(replicas)),
+        upkeep=upkeep_of(scenario),
     )
     blocks = step_blocks(scenario, low.with_lengths(lengths.known[:1]))
     costs = load_driver_costs(scenario.device)
@@ -147,4 +153,33 @@ def prepared_run(scenario: Scenario) -> RunState:
         state.persistent.append(sizes)
         state.memories.append(JobMemory(allocator, plan, costs, scenario.memory.long_lived, generator))
     state.price(scenario.batch.micro)
+    _offload(state)
     return state
+
+
+def _offload(state: RunState) -> None:
+    """Lets the activations of every stage wait in DDR where the scenario asks for it."""
+    scenario = state.scenario
+    distance = offload_distance(scenario)
+    if not distance:
+        return
+    plans = {ranks.stage: memory.plan for ranks, memory in zip(state.classes, state.memories, strict=True)}
+    programs = []
+    for program in state.programs:
+        plan = plans[program.stage]
+
+        def kept_bytes(item: Item, plan: MemoryPlan = plan) -> int:
+            return int(kept_by(plan, scenario.batch.micro, item.block, 0)[1].sum())
+
+        programs.append(replace(program, items=offloaded_items(program.items, kept_bytes, distance)))
+    check_offload(scenario, [program.items for program in programs])
+    state.programs = tuple(programs)
+
+
+def restarted(state: RunState) -> bool:
+    """Gives every class of ranks a fresh allocator and loads what lives as long as the job; returns whether it fits."""
+    fits = [
+        memory.restart(new_job_allocator(state.scenario), sizes)
+        for memory, sizes in zip(state.memories, state.persistent, strict=True)
+    ]
+    return all(fits)

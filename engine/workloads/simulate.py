@@ -14,7 +14,7 @@ from engine.workloads.job_memory import ServedStretch
 from engine.workloads.layout import Place, rank_of
 from engine.workloads.recording import ProfiledRun, ProfiledStep
 from engine.workloads.results import ClassMemory, RunResult, RunStatus
-from engine.workloads.run_state import RunState, prepared_run
+from engine.workloads.run_state import RunState, prepared_run, restarted
 from engine.workloads.scenario import Scenario
 from engine.workloads.step_graph import StepGraphWriter
 from engine.workloads.step_memory import serve_step
@@ -40,6 +40,10 @@ def simulate(scenario: Scenario, progress: Progress = no_progress, cancel: Cance
     for step in range(scenario.run.steps if status is RunStatus.DONE else 0):
         cancel.check()
         progress(step / scenario.run.steps, clock.stage(step))
+        if state.upkeep.restarts(step) and not restarted(state):
+            status = RunStatus.OUT_OF_MEMORY
+            state.records.append([memory.record() for memory in state.memories])
+            break
         keeps = step in scenario.run.profile_steps
         served: list[list[tuple[int, ServedStretch]]] = [[] for _ in state.classes]
         if step == max(scenario.run.profile_steps, default=-1):

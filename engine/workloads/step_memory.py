@@ -7,9 +7,10 @@ import numpy as np
 from engine.core.arrays import Int64Array
 from engine.workloads.executed import Executed, Stall
 from engine.workloads.items import Item, ItemKind
-from engine.workloads.job_memory import JobMemory, ServedStretch
+from engine.workloads.job_memory import ServedStretch
 from engine.workloads.run_state import RunState
 from engine.workloads.scenario import OutOfMemoryPolicy
+from engine.workloads.upkeep import with_restart
 
 
 def serve_step(
@@ -36,13 +37,14 @@ def serve_step(
         parts = {item.micro_batch: tokens[item.micro_batch] for item in items if item.micro_batch >= 0}
         if not _serve(state, number, items, parts, (step, born), executed, served):
             return None
-    _synchronize(memory, executed)
-    return executed
+    _stall_last(executed, memory.synchronize())
+    if state.upkeep.checks(step):
+        _stall_last(executed, memory.release())
+    return with_restart(executed, state.upkeep.restart_ns) if state.upkeep.restarts(step) else executed
 
 
-def _synchronize(memory: JobMemory, executed: list[Executed]) -> None:
-    """Lets the allocator use the wait at the end of a step; what it does then stalls the last block."""
-    calls = memory.synchronize()
+def _stall_last(executed: list[Executed], calls: tuple[tuple[str, int], ...]) -> None:
+    """Lets what the allocator does at the end of a step stall the last block."""
     if not calls:
         return
     last = max(index for index, part in enumerate(executed) if part.template is not None)
