@@ -72,8 +72,9 @@ def calls_of(graph: TaskGraph) -> Calls:
     kind = _kinds(graph, task)
     group, group_role, members = _groups(graph, task)
     reduces = np.isin(kind, (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.REDUCE))
-    # A payload of 0 is one the capture does not tell: it may be large.
-    large = (graph.bytes[task] > SMALL_BYTES) | (graph.bytes[task] <= 0)
+    # A payload of 0 is one the capture does not tell: it may be large, unless the job's large ones are told.
+    known = graph.bytes[task] > SMALL_BYTES
+    large = known if np.any(known & (group_role == Role.GRADIENTS)) else known | (graph.bytes[task] <= 0)
     role = np.zeros(len(task), dtype=np.uint8)
     role[(group_role == Role.GRADIENTS) & reduces & large] = Role.GRADIENTS
     role[(group_role == Role.GRADIENTS) & (kind == CollectiveKind.ALL_GATHER) & large] = Role.PARAMETERS

@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
+from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.graph.task_graph import TaskGraph
 from engine.optimizations.communication.calls import Calls, Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure
+from engine.optimizations.communication.following import next_computing, stream_followers
 from engine.optimizations.communication.parts import Parts, in_parts, whole_meetings
 from engine.optimizations.communication.pricing import fixed_ns, plan_network, slowed_ns
 from engine.optimizations.communication.progress import (
@@ -16,9 +17,10 @@ from engine.optimizations.communication.progress import (
     backward_before,
     rank_computing,
 )
+from engine.optimizations.communication.unlisted import with_fine_gaps
 from engine.optimizations.graph_edits import edges_of, launches_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
-from engine.trace.intervals import covered_ns
+from engine.trace.intervals import EMPTY, covered_ns
 
 _STILL_COMPUTING = 0.1
 """Kernels that merely scale gradients between two exchanges are far less than this share of a backward pass."""
@@ -66,13 +68,14 @@ def step_starts(graph: TaskGraph, seen: Exposure, rank: int) -> dict[int, int]:
     return {step: int(seen.schedule.start_ns[rows[steps == step]].min()) for step in np.unique(steps).tolist()}
 
 
-def exchanges_behind_backward(graph: TaskGraph, seen: Exposure | None = None) -> Exchanges | None:
+def exchanges_behind_backward(recorded: TaskGraph) -> Exchanges | None:
     """Returns the gradient exchanges that could run beside a backward pass, None where there is none.
 
     A call counts where all members of its group are known, all of them have such a pass, and none has begun before the
     pass was through.
     """
-    known = seen or exposure(graph, calls_of(graph))
+    graph = with_fine_gaps(recorded)
+    known = exposure(graph, calls_of(graph))
     gradients = known.calls.of(Role.GRADIENTS)
     calls = gradients.select(gradients.split)
     computing = rank_computing(graph, known.schedule)
@@ -108,7 +111,7 @@ def _beside(found: Exchanges) -> int:
     for call, stretch in zip(task.tolist(), found.stretch, strict=True):
         begin = times.start_ns[call : call + 1]
         stop = np.array([last_ns[id(stretch)]], dtype=np.int64)
-        computed = covered_ns(found.seen.computing[int(graph.rank[call])], begin, stop)
+        computed = covered_ns(found.seen.computing.get(int(graph.rank[call]), EMPTY), begin, stop)
         count += int(computed[0] > _STILL_COMPUTING * stretch.total_ns)
     return count
 
@@ -187,7 +190,7 @@ def _waits(found: Exchanges, parts: Parts, producer: Int32Array) -> tuple[Int32A
     kept = ~moved[after]
     launch = launches_of(graph)[producer]
     followers = stream_followers(graph, calls.task, moved)
-    computing = next_computing(found.seen, graph, calls.task)
+    computing = next_computing(found.seen, graph, calls.task, found.seen.schedule.end_ns[calls.task])
     pairs = (
         (launch, parts.number),
         (producer, parts.number),
@@ -200,36 +203,6 @@ def _waits(found: Exchanges, parts: Parts, producer: Int32Array) -> tuple[Int32A
         np.concatenate([first[rows] for (first, _), rows in zip(pairs, known, strict=True)]),
         np.concatenate([second[rows] for (_, second), rows in zip(pairs, known, strict=True)]),
     )
-
-
-def stream_followers(graph: TaskGraph, task: Int32Array, moved: BoolArray) -> Int32Array:
-    """Returns the next task that stays on the stream of each call, int32, −1 where none does.
-
-    Args:
-        graph: The tasks.
-        task: The calls.
-        moved: bool, shape (tasks,): which leave their stream.
-    """
-    keys = graph.rank.astype(np.int64) * (int(graph.stream.max()) + 1) + graph.stream
-    stays = np.flatnonzero(~moved & np.isin(keys, keys[task]))
-    stays = stays[np.argsort(keys[stays], kind="stable")]
-    packed = keys[stays] * len(graph) + stays
-    place = np.searchsorted(packed, keys[task] * len(graph) + task)
-    found = stays[np.minimum(place, max(len(stays) - 1, 0))] if len(stays) else np.zeros(len(task), dtype=np.int64)
-    fits = (place < len(stays)) & (keys[found] == keys[task]) if len(stays) else np.zeros(len(task), dtype=np.bool_)
-    return np.where(fits, found, -1).astype(np.int32)
-
-
-def next_computing(seen: Exposure, graph: TaskGraph, task: Int32Array) -> Int32Array:
-    """Returns the first computing task of the same rank that starts when or after each call has ended, int32, or −1."""
-    computing = rank_computing(graph, seen.schedule)
-    found = np.full(len(task), -1, dtype=np.int32)
-    for rank, own in computing.items():
-        rows = np.flatnonzero(graph.rank[task] == rank)
-        place = np.searchsorted(own.start_ns, seen.schedule.end_ns[task[rows]])
-        inside = place < len(own.task)
-        found[rows[inside]] = own.task[place[inside]]
-    return found
 
 
 def _slowed(plan: CapturePlan, found: Exchanges, parts: Parts) -> TaskGraph:

@@ -56,7 +56,7 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
 
 def _behind_backward(plan: CapturePlan, seen: Exposure, exposed_ns: float) -> Applicability:
     graph = plan.graph
-    found = exchanges_behind_backward(graph, seen)
+    found = exchanges_behind_backward(graph)
     if found is None:
         return unknown(
             f"{format_duration_ns(exposed_ns)} of gradient transfer is exposed, but not every member's capture lists "
@@ -75,7 +75,7 @@ def _behind_backward(plan: CapturePlan, seen: Exposure, exposed_ns: float) -> Ap
 
 def _on_capture(plan: CapturePlan, parameters: Parameters, bound: Bound) -> CapturePlan:
     found = exchanges_behind_backward(plan.graph)
-    return plan if found is None else overlapped(plan, found, int(parameters[BUCKET]), bound)
+    return plan if found is None else overlapped(plan, found, int(parameters[BUCKET]) or BUCKET_BYTES, bound)
 
 
 OVERLAP_GRADIENTS = Optimization(
@@ -89,9 +89,9 @@ OVERLAP_GRADIENTS = Optimization(
     parameters=(
         Parameter(
             BUCKET,
-            "Size of a bucket, bytes",
+            "Size of a bucket, bytes (0: gradients of one layer, of a capture the usual bucket)",
             BUCKET_BYTES,
-            minimum=1_000_000,
+            minimum=0,
             provenance="Megatron-LM's usual bucket of 40 million fp32 gradients; plain DDP has 25 MiB",
         ),
     ),

@@ -12,6 +12,7 @@ from engine.optimizations.communication.gradient_overlap import bucket_counts, p
 from engine.optimizations.communication.parts import Parts, in_parts, whole_meetings
 from engine.optimizations.communication.pricing import fixed_ns, plan_network, slowed_ns
 from engine.optimizations.communication.progress import RankComputing, Stretch, forward_after, rank_computing
+from engine.optimizations.communication.unlisted import with_fine_gaps
 from engine.optimizations.graph_edits import edges_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
 
@@ -42,9 +43,10 @@ class Gathers:
     end_ratio: Float64Array
 
 
-def gathers_before_forward(graph: TaskGraph, seen: Exposure | None = None) -> Gathers | None:
+def gathers_before_forward(recorded: TaskGraph) -> Gathers | None:
     """Returns the gathers that could run beside a forward pass, None where there is none."""
-    known = seen or exposure(graph, calls_of(graph))
+    graph = with_fine_gaps(recorded)
+    known = exposure(graph, calls_of(graph))
     gathers = known.calls.of(Role.PARAMETERS)
     calls = gathers.select(gathers.split)
     computing = rank_computing(graph, known.schedule)

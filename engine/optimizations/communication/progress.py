@@ -8,8 +8,8 @@ from engine.analyses.modules.host_context import FORWARD, PHASES
 from engine.analyses.modules.kernel_phases import phases_of_kernels
 from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from engine.graph.task_graph import TaskGraph
+from engine.optimizations.communication.unlisted import stands_for_computing
 from engine.runtime.scheduler import Schedule
-from engine.runtime.scheduler.interference import COMPUTING
 
 BACKWARD_SHARE = 2 / 3
 """A product has one forward and two backward products of the same size: where no kernel tells its phase, the last two
@@ -62,7 +62,7 @@ class Stretch:
 
 def rank_computing(graph: TaskGraph, times: Schedule) -> dict[int, RankComputing]:
     """Returns the computing of every rank that has any; phases come from the graph, else from kernels' names."""
-    rows = np.flatnonzero(np.isin(graph.kind, COMPUTING) & (times.end_ns >= 0))
+    rows = np.flatnonzero(stands_for_computing(graph) & (times.end_ns >= 0))
     rows = rows[np.lexsort((rows, times.start_ns[rows], graph.rank[rows]))].astype(np.int32)
     ranks = graph.rank[rows]
     found = {}

@@ -1,0 +1,51 @@
+"""Ranks whose capture lists collectives but no kernels: their time between collectives stands for computing."""
+
+from typing import Any
+
+import numpy as np
+
+from engine.core.arrays import BoolArray
+from engine.graph.task_graph import TaskGraph, TaskKind
+from engine.optimizations.graph_edits import edges_of, with_column, with_tasks
+from engine.runtime.scheduler.interference import COMPUTING
+
+PIECES = 64
+"""Into so many equal pieces a long gap is cut, so that something can wait for a part of it (to 1.6 % of it)."""
+LONG_NS = 1_000_000
+"""Shorter gaps are no pass of a model."""
+
+ASSUMPTION = "ranks whose captures list no kernels compute between their collectives"
+
+
+def stands_for_computing(graph: TaskGraph) -> BoolArray:
+    """Returns which tasks are computing, or time between collectives of ranks that list none, bool, shape (tasks,)."""
+    answer: BoolArray = np.isin(graph.kind, COMPUTING) | _opaque(graph)
+    return answer
+
+
+def _opaque(graph: TaskGraph) -> BoolArray:
+    lists = np.zeros(int(graph.rank.max(initial=-1)) + 1, dtype=np.bool_)
+    lists[graph.rank[np.isin(graph.kind, COMPUTING)]] = True
+    gap: BoolArray = np.isin(graph.kind, (TaskKind.GAP, TaskKind.HOST)) & ~lists[graph.rank]
+    return gap
+
+
+def with_fine_gaps(graph: TaskGraph) -> TaskGraph:
+    """Returns the graph with the long gaps of ranks that list no kernels in pieces; itself where there are none."""
+    gaps = np.flatnonzero(_opaque(graph) & (graph.duration_ns > LONG_NS))
+    if len(gaps) == 0:
+        return graph
+    piece_ns = graph.duration_ns[gaps] // PIECES
+    own = np.repeat(gaps, PIECES - 1)
+    columns: dict[str, Any] = {
+        name: getattr(graph, name)[own]
+        for name in ("name", "kind", "rank", "stream", "step", "micro_batch", "layer", "phase", "inferred")
+    }
+    columns["duration_ns"] = np.repeat(piece_ns, PIECES - 1)
+    shortened = with_column(graph, "duration_ns", gaps, graph.duration_ns[gaps] - piece_ns * (PIECES - 1))
+    before, after = edges_of(graph)
+    # The gap itself becomes the last piece; what it waited for holds the first one, the others follow in their queue.
+    first = np.arange(len(graph), dtype=np.int32)
+    first[gaps] = len(graph) + np.arange(len(gaps)) * (PIECES - 1)
+    result, _ = with_tasks(shortened, columns, own, before, first[after])
+    return result
