@@ -1,0 +1,142 @@
+"""Prices of iterations on a device: forward passes priced by the cost model, on grids."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.core.arrays import Float64Array, Int64Array
+from engine.core.units import NS_PER_S
+from engine.devices.spec import DeviceSpec
+from engine.runtime.collectives import Network, collective_durations
+from engine.runtime.cost import concatenate, host_durations, operator_durations
+from engine.workloads.serving.forward import (
+    ForwardOperator,
+    Shard,
+    attention,
+    embedding_operators,
+    head_operators,
+    layer_operators,
+)
+from engine.workloads.serving.iteration_prices import IterationPrices
+from engine.workloads.serving.settings import ServingSettings
+
+_STEPS_PER_DOUBLING = 2
+"""Points of a grid between a number and twice that number: between them times are taken to lie on a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCosts:
+    """What the serving engine's own program costs the host.
+
+    Attributes:
+        iteration_ns: Scheduling, preparing inputs, sampling and detokenising: nothing hides it.
+        sequence_ns: Likewise, per running sequence.
+        provenance: Where both come from.
+    """
+
+    iteration_ns: float
+    sequence_ns: float
+    provenance: str
+
+
+def iteration_prices(
+    shard: Shard, device: DeviceSpec, network: Network, settings: ServingSettings, costs: EngineCosts
+) -> IterationPrices:
+    """Returns the prices of iterations of one model shard.
+
+    Args:
+        shard: The device's part of the model.
+        device: It.
+        network: Links of tensor and expert groups; the group's ranks are the first of a server.
+        settings: Largest batch and iteration; whether graphs are replayed.
+        costs: Of the engine's program.
+    """
+    tokens = _grid(max(settings.max_batched_tokens, settings.max_batch * (1 + settings.speculative_tokens), 2))
+    sequences = _grid(max(settings.max_batch, 2))
+    contexts = _grid(1 << 17)
+    queries = _grid(max(settings.max_batched_tokens, 2))
+    linear, dispatch_ns = _linear_ns(shard, device, network, tokens)
+    head = head_operators(shard, sequences)
+    head_ns, head_dispatch_ns = _total_ns(head, device, network, shard, len(sequences))
+    eager_ns = float(dispatch_ns + head_dispatch_ns)
+    block_bytes = shard.kv_bytes_per_token * settings.block_tokens
+    return IterationPrices(
+        tokens=tokens.astype(np.float64),
+        linear_ns=linear,
+        queries=queries.astype(np.float64),
+        keys=contexts.astype(np.float64),
+        chunk_ns=_attention_ns(shard, device, np.ones_like(queries), queries, contexts),
+        sequences=sequences.astype(np.float64),
+        contexts=contexts.astype(np.float64),
+        decode_ns=_attention_ns(shard, device, sequences, np.ones_like(sequences), contexts),
+        head_ns=head_ns,
+        eager_host_ns=eager_ns,
+        graph_host_ns=device.host_dispatch_ns,
+        engine_ns=costs.iteration_ns,
+        engine_sequence_ns=costs.sequence_ns,
+        swap_ns_per_block=block_bytes / device.ddr_bytes_per_s * NS_PER_S,
+        graph_mode=int(settings.graph_mode),
+    )
+
+
+def _grid(highest: int) -> Int64Array:
+    """Returns whole numbers from 1 to at least ``highest``, evenly spaced by ratio, int64."""
+    points = np.arange(0, np.log2(highest) + 1, 1 / _STEPS_PER_DOUBLING)
+    return np.unique(np.rint(2.0**points).astype(np.int64))
+
+
+def _linear_ns(shard: Shard, device: DeviceSpec, network: Network, tokens: Int64Array) -> tuple[Float64Array, float]:
+    """Returns the time of all layers without attention by number of tokens, and of the host for all operators."""
+    layer_ns, layer_dispatch_ns = _total_ns(layer_operators(shard, tokens), device, network, shard, len(tokens))
+    first_ns, first_dispatch_ns = _total_ns(embedding_operators(shard, tokens), device, network, shard, len(tokens))
+    dispatch_ns = layer_dispatch_ns + float(host_durations(device, attention(shard, 0, 1, 1, 1))[0])
+    layers = shard.model.layers
+    return layers * layer_ns + first_ns, layers * dispatch_ns + first_dispatch_ns
+
+
+def _total_ns(
+    operators: Sequence[ForwardOperator], device: DeviceSpec, network: Network, shard: Shard, row_count: int
+) -> tuple[Float64Array, float]:
+    """Returns the device time of a list of operators, float64, shape (rows,), and the host's time to dispatch it."""
+    tables = [item.table for item in operators if item.table is not None]
+    table = concatenate(tables)
+    total = operator_durations(device, table).reshape(-1, row_count).sum(axis=0).astype(np.float64)
+    dispatch_ns = float(host_durations(device, table).reshape(-1, row_count)[:, 0].sum())
+    for item in operators:
+        if item.payload_bytes is not None:
+            ranks = range(shard.expert if item.in_experts else shard.tensor)
+            total += collective_durations(item.collective, item.payload_bytes, ranks, network)
+            dispatch_ns += device.host_dispatch_ns
+    return total, dispatch_ns
+
+
+def _attention_ns(
+    shard: Shard, device: DeviceSpec, sequences: Int64Array, queries: Int64Array, contexts: Int64Array
+) -> Float64Array:
+    """Returns the time of attention in all layers, float64, shape (sequences, contexts); keys are at least queries."""
+    rows = np.repeat(np.arange(len(sequences)), len(contexts))
+    keys = np.maximum(np.tile(contexts, len(sequences)), queries[rows])
+    model = shard.model
+    windows = [model.window_of(layer) for layer in range(model.layers)]
+    total = np.zeros(len(rows))
+    for window in sorted(set(windows)):
+        table = attention(shard, window, sequences[rows], queries[rows], keys)
+        total += windows.count(window) * operator_durations(device, table)
+    return total.reshape(len(sequences), len(contexts))
+
+
+def kv_block_count(shard: Shard, device: DeviceSpec, settings: ServingSettings) -> int:
+    """Returns the blocks of keys and values that fit beside the weights and one iteration's activations.
+
+    Activations: the widest tensors of a layer for all tokens of an iteration, and the logits of the batch, as an engine
+    finds them by a trial run before it reserves the rest.
+    """
+    if settings.kv_block_count is not None:
+        return settings.kv_block_count
+    model = shard.model
+    inner = (2 if model.gated else 1) * shard.ffn * max(model.top_k, 1)
+    activations = settings.max_batched_tokens * (4 * model.hidden + inner + shard.heads * model.head_dim * 2) * 2
+    logits = settings.max_batch * model.vocab * 4 * 2
+    room = device.hbm_usable_bytes * settings.memory_ratio - shard.weight_bytes - activations - logits
+    return max(int(room // (shard.kv_bytes_per_token * settings.block_tokens)), 0)
