@@ -12,7 +12,8 @@ from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.answers import already_on, applies, no_effect, unknown
 from engine.optimizations.fusion.memory_edits import without_blocks_of
 from engine.optimizations.fusion.places import RankPlaces, places_of
-from engine.optimizations.fusion.rewriting import TaskGroups, fuse_tasks, intermediate_members, joined_groups
+from engine.optimizations.fusion.rewriting import fuse_tasks
+from engine.optimizations.fusion.task_groups import TaskGroups, joined_groups
 from engine.optimizations.fusion.task_lookup import groups_of, launch_limit_ns
 from engine.optimizations.interface import AllocationEdit, Applicability, Bound, CapturePlan, Parameters
 
@@ -131,7 +132,7 @@ def fused_plan(plan: CapturePlan, groups: TaskGroups, bound: Bound, assumptions:
 
 def _edits(plan: CapturePlan, groups: TaskGroups) -> dict[int, AllocationEdit]:
     edits = dict(plan.edits)
-    gone = intermediate_members(groups)
+    gone = groups.intermediate
     for entry in plan.capture.job.ranks:
         events = plan.graph.origin_event[gone[plan.graph.rank[gone] == entry.rank]]
         edit = without_blocks_of(entry.trace, events[events >= 0], edits.get(entry.rank))

@@ -7,7 +7,7 @@ import numpy as np
 from engine.core.arrays import Int32Array, Int64Array
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.fusion.places import RankPlaces
-from engine.optimizations.fusion.rewriting import TaskGroups
+from engine.optimizations.fusion.task_groups import TaskGroups
 from engine.optimizations.interface import Bound
 from engine.trace.strings import ABSENT
 

@@ -7,7 +7,8 @@ from engine.graph.builder import GraphBuilder
 from engine.graph.checks import topological_order
 from engine.graph.task_graph import BufferTag, Stream, TaskGraph, TaskKind
 from engine.optimizations.fusion.circles import on_circles
-from engine.optimizations.fusion.rewriting import TaskGroups, fuse_tasks
+from engine.optimizations.fusion.rewriting import fuse_tasks
+from engine.optimizations.fusion.task_groups import TaskGroups
 from engine.runtime.scheduler import schedule
 from tests.support.task_graphs import task_graphs
 
