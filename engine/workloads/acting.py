@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from engine.workloads.precision import with_mixed_precision
+from engine.workloads.relayout import with_layout
 from engine.workloads.scenario import Recompute, Scenario
 from engine.workloads.scenario_keys import Table
 
@@ -10,12 +11,12 @@ RECOMPUTE = "memory.recompute"
 
 
 def acting_scenario(scenario: Scenario) -> Scenario:
-    """Returns the scenario with the element type and the recomputation its optimizations ask for.
+    """Returns the scenario with the layout, the element type and the recomputation its optimizations ask for.
 
     Raises:
         ScenarioError: A parameter that does not fit.
     """
-    return _with_recompute(with_mixed_precision(scenario))
+    return _with_recompute(with_mixed_precision(with_layout(scenario)))
 
 
 def _with_recompute(scenario: Scenario) -> Scenario:

@@ -68,6 +68,7 @@ SIMULATED_IN_TRAINING = frozenset(
         "communication.quantized_gradients",
         "communication.algorithm",
         "host.streams",
+        "parallel.layout",
     }
 )
 """What the lowering of a training step acts on; others are refused with a plain error, never ignored."""
