@@ -1,4 +1,4 @@
-"""What a device task waited for beside its stream and its launch."""
+"""What a device task waited for beside its stream and its launch, and what the host waited for."""
 
 from dataclasses import dataclass
 
@@ -8,21 +8,22 @@ from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.core.units import NS_PER_US
 from engine.graph.task_graph import Stream, TaskKind
 from engine.replay.device_tasks import DeviceTasks
-from engine.replay.dispatch import Dispatch
+from engine.replay.dispatch import LONG_AGO_NS, Dispatch
+from engine.replay.recorded_waits import COINCIDENCE_NS, Pairs
 
-COINCIDENCE_NS = 2 * NS_PER_US
-"""A task that starts this soon after one on another stream ended, though it could have run before, waited for it."""
+ANNOUNCED_NS = 10 * NS_PER_US
+"""Where the host told a stream to wait, its task starts up to 7 µs after what it waited for ended (A100 captures)."""
 _CANDIDATES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waits:
-    """Pairs of device tasks. int32 columns, shape (n,), by ``after``.
+    """Pairs of tasks. Columns of shape (n,).
 
     Attributes:
-        before: Must have ended.
-        after: Waits.
-        inferred: uint8, 1 where the times alone say so.
+        before: int32 device task that must have ended.
+        after: int32 task that waits.
+        inferred: uint8, 1 where it is not recorded.
     """
 
     before: Int32Array
@@ -30,49 +31,64 @@ class Waits:
     inferred: UInt8Array
 
     def latest_end_ns(self, tasks: DeviceTasks) -> Int64Array:
-        """Returns when the last of what each task waits for ended, int64, shape (tasks,); far past for none."""
-        latest_ns = np.full(len(tasks), np.iinfo(np.int64).min // 2, dtype=np.int64)
+        """Returns when the last of what each task waits for ended, int64, shape (tasks,); LONG_AGO_NS for none."""
+        latest_ns = np.full(len(tasks), LONG_AGO_NS, dtype=np.int64)
         np.maximum.at(latest_ns, self.after, tasks.end_ns[self.before])
         return latest_ns
 
 
-def inferred_waits(tasks: DeviceTasks, dispatch: Dispatch, computes: BoolArray) -> Waits:
-    """Returns the waits that coincident ends and the frameworks' way of ordering collectives suggest.
+def device_waits(
+    tasks: DeviceTasks, dispatch: Dispatch, computes: BoolArray, recorded: Pairs, announced: Pairs, told: BoolArray
+) -> Waits:
+    """Returns recorded waits and those the times suggest, each pair once.
 
     Args:
         tasks: The rank's tasks.
         dispatch: Its host.
         computes: bool, shape (tasks,): which tasks run on the cores.
+        recorded: Waits the capture names.
+        announced: Waits the host asked for without saying for what, completed by the frameworks' habits.
+        told: bool, shape (tasks,): before which tasks the host asked their stream to wait.
     """
-    pairs = (_coincident(tasks, dispatch), _before_collectives(tasks, dispatch, computes))
-    before = np.concatenate([pair[0] for pair in pairs])
-    after = np.concatenate([pair[1] for pair in pairs])
-    keys = np.unique(after.astype(np.int64) * max(len(tasks), 1) + before)
-    after, before = np.divmod(keys, max(len(tasks), 1))
-    return Waits(before.astype(np.int32), after.astype(np.int32), np.ones(len(keys), dtype=np.uint8))
+    known = Waits(
+        recorded.before.astype(np.int32), recorded.after.astype(np.int32), np.zeros(len(recorded.before), np.uint8)
+    )
+    guessed = (
+        announced,
+        _before_collectives(tasks, dispatch, computes),
+        _coincident(tasks, dispatch, known.latest_end_ns(tasks), told),
+    )
+    before = np.concatenate([recorded.before, *(pair.before for pair in guessed)])
+    after = np.concatenate([recorded.after, *(pair.after for pair in guessed)])
+    inferred = np.ones(len(before), dtype=np.uint8)
+    inferred[: len(recorded.before)] = 0
+    # Recorded pairs come first, so of equal pairs the recorded one stays.
+    _, first = np.unique(after * max(len(tasks), 1) + before, return_index=True)
+    return Waits(before[first].astype(np.int32), after[first].astype(np.int32), inferred[first])
 
 
-def _coincident(tasks: DeviceTasks, dispatch: Dispatch) -> tuple[Int64Array, Int64Array]:
+def _coincident(tasks: DeviceTasks, dispatch: Dispatch, recorded_ns: Int64Array, told: BoolArray) -> Pairs:
     """Returns tasks of another stream that ended just before a task started that was ready earlier."""
-    could_ns = np.where(tasks.is_first, np.iinfo(np.int64).min // 2, tasks.previous_end_ns + dispatch.switch_ns)
-    could_ns = np.maximum(could_ns, dispatch.ready_ns())
+    could_ns = np.where(tasks.is_first, LONG_AGO_NS, tasks.previous_end_ns + dispatch.switch_ns)
+    could_ns = np.maximum(np.maximum(could_ns, dispatch.ready_ns()), recorded_ns + dispatch.switch_ns)
     waiting = np.flatnonzero(tasks.start_ns - could_ns > COINCIDENCE_NS)
+    window_ns = np.where(told, ANNOUNCED_NS, COINCIDENCE_NS)[waiting]
     by_end = np.argsort(tasks.end_ns, kind="stable")
-    ends_ns = tasks.end_ns[by_end]
-    place = np.searchsorted(ends_ns, tasks.start_ns[waiting], side="right") - 1
+    place = np.searchsorted(tasks.end_ns[by_end], tasks.start_ns[waiting], side="right") - 1
     found = np.full(len(waiting), -1, dtype=np.int64)
     # A few tasks may end at once, those of the own stream among them; each turn looks at the next earlier end.
     for back in range(_CANDIDATES):
         candidate = by_end[np.maximum(place - back, 0)]
         fits = (found < 0) & (place >= back) & (tasks.queue[candidate] != tasks.queue[waiting])
-        fits &= tasks.start_ns[candidate] < tasks.start_ns[waiting]
-        fits &= tasks.start_ns[waiting] - tasks.end_ns[candidate] <= COINCIDENCE_NS
+        fits &= tasks.start_ns[waiting] - tasks.end_ns[candidate] <= window_ns
+        # What ended before the task was ready anyway held nothing back.
+        fits &= tasks.end_ns[candidate] > could_ns[waiting]
         found[fits] = candidate[fits]
     known = found >= 0
-    return found[known], waiting[known]
+    return Pairs.agreeing(tasks, found[known], waiting[known])
 
 
-def _before_collectives(tasks: DeviceTasks, dispatch: Dispatch, computes: BoolArray) -> tuple[Int64Array, Int64Array]:
+def _before_collectives(tasks: DeviceTasks, dispatch: Dispatch, computes: BoolArray) -> Pairs:
     """Returns for each collective the last computing task launched before it, unless it ended later than that began.
 
     The process groups of NCCL and HCCL make their stream wait for the stream that computes before every operator.
@@ -80,18 +96,14 @@ def _before_collectives(tasks: DeviceTasks, dispatch: Dispatch, computes: BoolAr
     rows = np.flatnonzero((tasks.collective >= 0) & (tasks.queue != Stream.COMPUTE))
     kernels = np.flatnonzero(computes & (tasks.queue == Stream.COMPUTE))
     if len(rows) == 0 or len(kernels) == 0:
-        return rows[:0], rows[:0]
-    order_of = np.where(dispatch.launched_by >= 0, dispatch.launched_by.astype(np.int64), -1)
+        return Pairs(rows[:0], rows[:0])
+    order_of = dispatch.launched_by.astype(np.int64)
     reach = np.maximum.accumulate(order_of[kernels])
     last = np.searchsorted(reach, order_of[rows], side="left") - 1
     # Where the launch is unknown, the last kernel that had begun.
     unknown = order_of[rows] < 0
     last[unknown] = np.searchsorted(tasks.start_ns[kernels], tasks.start_ns[rows[unknown]], side="left") - 1
-    before = kernels[np.maximum(last, 0)]
-    agrees = (
-        (last >= 0) & (tasks.end_ns[before] <= tasks.start_ns[rows]) & (tasks.start_ns[before] < tasks.start_ns[rows])
-    )
-    return before[agrees], rows[agrees]
+    return Pairs.agreeing(tasks, np.where(last >= 0, kernels[np.maximum(last, 0)], -1), rows)
 
 
 def awaited_by_host(tasks: DeviceTasks, dispatch: Dispatch, whole_device: BoolArray, slack_ns: int) -> Waits:
@@ -109,17 +121,17 @@ def awaited_by_host(tasks: DeviceTasks, dispatch: Dispatch, whole_device: BoolAr
     calls = np.flatnonzero(dispatch.kind == TaskKind.SYNCHRONIZE)
     bounds = np.append(np.flatnonzero(tasks.is_first), len(tasks))
     last = np.full((len(calls), len(bounds) - 1), -1, dtype=np.int64)
+    # One turn per stream of the device.
     for column in range(len(bounds) - 1):
         first, stop = bounds[column], bounds[column + 1]
         launched = np.maximum.accumulate(dispatch.launched_by[first:stop])
         place = np.searchsorted(launched, calls, side="left") - 1
         last[:, column] = np.where(place >= 0, first + place, -1)
     fits = (last >= 0) & (tasks.end_ns[last] <= dispatch.end_ns[calls][:, None] + slack_ns)
-    ends_ns = np.where(fits, tasks.end_ns[last], np.iinfo(np.int64).min)
-    latest = ends_ns == ends_ns.max(axis=1, keepdims=True, initial=np.iinfo(np.int64).min)
-    chosen = fits & (latest | whole_device[calls][:, None])
+    ends_ns = np.where(fits, tasks.end_ns[last], LONG_AGO_NS)
+    latest = ends_ns == ends_ns.max(axis=1, keepdims=True, initial=LONG_AGO_NS)
     told = dispatch.awaited[calls] >= 0
-    row, queue = np.nonzero(chosen & ~told[:, None])
+    row, queue = np.nonzero(fits & (latest | whole_device[calls][:, None]) & ~told[:, None])
     before = np.concatenate((last[row, queue], dispatch.awaited[calls[told]])).astype(np.int32)
     after = np.concatenate((calls[row], calls[told])).astype(np.int32)
     return Waits(before, after, dispatch.inferred[after])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.idle.host_calls import HostCall, host_call_rows
-from engine.analyses.launches import MAX_CLOCK_LAG_NS, clock_lag_ns, launch_events, queue_links
+from engine.analyses.launches import MAX_CLOCK_LAG_NS, clock_lag_ns, queue_links
 from engine.analyses.name_search import names_holding
 from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.graph.task_graph import TaskKind
@@ -67,11 +67,17 @@ class _HostWaits:
         return _HostWaits(begin_ns, self.end_ns[rows], self.event[rows], self.awaited[rows], self.inferred[rows])
 
 
-def launched_chain(trace: Trace, tasks: DeviceTasks, log: DiagnosticLog) -> Dispatch | None:
-    """Returns the chain of a capture with host rows, None where it ties no task to a launch."""
-    launches = launch_events(trace)
-    call = np.where(tasks.event >= 0, launches[tasks.event], ABSENT).astype(np.int32)
-    lag_ns = clock_lag_ns(trace, launches)
+def launched_chain(trace: Trace, tasks: DeviceTasks, launch: Int32Array, log: DiagnosticLog) -> Dispatch | None:
+    """Returns the chain of a capture with host rows, None where it ties no task to a launch.
+
+    Args:
+        trace: The rank.
+        tasks: Its device tasks.
+        launch: ``launch_events(trace)``.
+        log: Told of launches that cannot be.
+    """
+    call = np.where(tasks.event >= 0, launch[tasks.event], ABSENT).astype(np.int32)
+    lag_ns = clock_lag_ns(trace, launch)
     wrong = (call >= 0) & (trace.events.start_ns[call] - lag_ns > tasks.start_ns + MAX_CLOCK_LAG_NS)
     log.add(
         "launch-after-start",

@@ -131,7 +131,8 @@ class RankWriter:
         gap_ns = np.maximum(tasks.start_ns - np.maximum(before_ns, others_ns), 0)
         if self.gaps is Gaps.KEPT:
             return gap_ns
-        constant_ns = np.where(before_ns > others_ns, np.minimum(gap_ns, plan.dispatch.switch_ns), 0)
+        queued = np.maximum(before_ns, plan.waits.latest_end_ns(tasks)) > plan.dispatch.ready_ns()
+        constant_ns = np.where(queued, np.minimum(gap_ns, plan.dispatch.switch_ns), 0)
         # Where nothing else ties a stream to the run, its first task starts when it did.
         loose: BoolArray = tasks.is_first & (others_ns < self.origin_ns)
         return np.where(loose, gap_ns, constant_ns)

@@ -6,17 +6,20 @@ import numpy as np
 
 from engine.analyses.activity import activities
 from engine.analyses.communication import Collective
+from engine.analyses.launches import launch_events
 from engine.analyses.name_search import names_holding
 from engine.analyses.steps import steps
 from engine.analyses.steps.profiler_steps import host_steps, steps_of_tasks
 from engine.core.arrays import BoolArray, Int32Array, UInt8Array
 from engine.graph.task_graph import TaskKind
+from engine.replay.announced_waits import announced_waits
 from engine.replay.capture_graph import HostSource
-from engine.replay.dependencies import Waits, awaited_by_host, inferred_waits
+from engine.replay.dependencies import Waits, awaited_by_host, device_waits
 from engine.replay.device_tasks import DeviceTasks, device_tasks
 from engine.replay.dispatch import Dispatch
 from engine.replay.dispatch_gaps import spread_chain
 from engine.replay.dispatch_launches import launched_chain
+from engine.replay.recorded_waits import recorded_waits
 from engine.replay.task_kinds import task_kinds
 from engine.trace.diagnostics import DiagnosticLog
 from engine.trace.strings import ABSENT
@@ -66,11 +69,14 @@ def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: Diagnostic
         return None
     kind = task_kinds(trace, tasks, kinds)
     computes = np.isin(kind, (TaskKind.CUBE, TaskKind.VECTOR, TaskKind.MIX, TaskKind.AI_CPU))
-    dispatch = launched_chain(trace, tasks, log)
+    launch = launch_events(trace)
+    dispatch = launched_chain(trace, tasks, launch, log)
     source = HostSource.LAUNCHES
     if dispatch is None:
         dispatch, source = spread_chain(tasks), HostSource.GAPS
-    waits = inferred_waits(tasks, dispatch, computes)
+    recorded = recorded_waits(trace, tasks, kinds, launch)
+    announced, told = announced_waits(trace, tasks, launch)
+    waits = device_waits(tasks, dispatch, computes, recorded, announced, told)
     host_waits = awaited_by_host(tasks, dispatch, _whole_device(trace, dispatch), dispatch.latency_ns)
     step = _steps(trace, tasks)
     return RankPlan(
