@@ -12,6 +12,7 @@ from engine.replay.replay_time import ReplayedTime, replay_time
 from engine.replay.replayed_job import replayed_job
 from engine.trace.job import Job
 from engine.whatif.capture_shares import capture_shares
+from engine.whatif.mirrored_ranks import Mirror, mirror_of
 from engine.whatif.operator_totals import operator_totals
 from engine.whatif.results import Side
 from engine.workloads.results import RunStatus
@@ -23,11 +24,13 @@ class CaptureRun:
 
     Attributes:
         plan: The changes.
+        mirror: Ranks that are run as replicas of others.
         replayed: When its tasks ran.
         memory: What its memory log came to, by rank.
     """
 
     plan: CapturePlan
+    mirror: Mirror
     replayed: ReplayedTime
     memory: Mapping[int, RankMemory]
 
@@ -54,16 +57,21 @@ def capture_run(
     Raises:
         OperationCancelled: Cancelled.
     """
-    same_time = baseline is not None and plan.graph is baseline.plan.graph
-    replayed = baseline.replayed if same_time and baseline else replay_time(plan.capture, plan.graph, progress, cancel)
-    same_memory = baseline is not None and plan.allocator is baseline.plan.allocator and not plan.edits
-    memory = baseline.memory if same_memory and baseline else plan_memory(plan, cancel)
-    return CaptureRun(plan, replayed, memory)
+    mirror = mirror_of(plan.capture.job, plan.capture.graph) if baseline is None else baseline.mirror
+    if baseline is not None and plan.graph is baseline.plan.graph:
+        replayed = baseline.replayed
+    else:
+        replayed = replay_time(plan.capture, mirror.graph(plan.graph), progress, cancel)
+    if baseline is not None and plan.allocator is baseline.plan.allocator and not plan.edits:
+        memory = baseline.memory
+    else:
+        memory = plan_memory(plan, cancel)
+    return CaptureRun(plan, mirror, replayed, memory)
 
 
 def capture_side(run: CaptureRun) -> Side:
     """Returns a run of a recorded job as a side of a what-if."""
-    capture, graph, replayed = run.plan.capture, run.plan.graph, run.replayed
+    capture, graph, replayed = run.plan.capture, run.replayed.graph, run.replayed
     outcomes = {rank: memory.outcome for rank, memory in run.memory.items()}
     shares = capture_shares(replayed)
 

@@ -57,7 +57,7 @@ def capture_what_if(
         inferred_share_ratio=share,
         replay_error_ratio=error,
         weak=weakness(error, share),
-        assumptions=changes.plan.assumptions,
+        assumptions=tuple(filter(None, (baseline.mirror.note, *changes.plan.assumptions))),
         devices_for_equal_throughput=devices_for_equal_throughput(
             subject.job, subject.baseline(cancel=cancel).device_count, baseline.mean_step_ns, candidate.mean_step_ns
         ),
@@ -133,13 +133,13 @@ class _Replays:
         baseline, candidate = self._baseline, self.prefixes[-1]
         if abs(gain_ns) <= SMALLEST_GAIN_RATIO * baseline.mean_step_ns:
             return None
-        recorded = baseline.plan.graph
+        recorded = baseline.replayed.graph
         if not recorded.inferred.any():
             return 0.0
         lag_ns = own_lag_ns(recorded, baseline.replayed.schedule)
         plan = baseline.plan
         before = self._run_graph(plan, with_own_lags(recorded, recorded, lag_ns))
-        after = self._run_graph(plan, with_own_lags(candidate.plan.graph, recorded, lag_ns))
+        after = self._run_graph(plan, with_own_lags(candidate.replayed.graph, recorded, lag_ns))
         other_ns = before - after
         return min(abs(gain_ns - other_ns) / abs(gain_ns), 1.0)
 

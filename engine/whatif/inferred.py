@@ -13,7 +13,8 @@ from engine.optimizations.graph_edits import edges_of, with_names, with_tasks
 from engine.runtime.scheduler import Schedule
 
 _WORD = "time of its own"
-_NO_EVENT = np.int64(1) << 33
+_NO_EVENT = np.int64(1) << 40
+_CALL_BITS = 18
 
 
 def kept_edges(graph: TaskGraph) -> BoolArray:
@@ -97,17 +98,28 @@ def _carried(graph: TaskGraph, baseline: TaskGraph, lag_ns: Int64Array) -> Int64
 def _keys(graph: TaskGraph) -> Int64Array:
     """Returns what names a task across rewriting, int64, shape (tasks,): its rank and event.
 
-    A gap is named by the task it stands before; a host task without an event by its number among the rank's.
+    A task without an event is named by its operator and which of the rank's calls of it it is, a gap by the task it
+    stands before.
     """
     is_gap = graph.kind == TaskKind.GAP
     event = graph.origin_event.astype(np.int64)
-    following = np.flatnonzero(is_gap)
-    following = following[following + 1 < len(graph)]
-    event[following] = event[following + 1]
-    nameless = np.flatnonzero((graph.stream == Stream.HOST) & (event < 0) & (graph.kind == TaskKind.SYNCHRONIZE))
-    rank = graph.rank.astype(np.int64)
-    first = np.searchsorted(rank[nameless], rank[nameless]) if np.all(np.diff(rank[nameless]) >= 0) else 0
-    event[nameless] = (_NO_EVENT >> 1) + np.arange(len(nameless)) - first
-    kind = 2 * (graph.stream == Stream.HOST) + is_gap
-    keys: Int64Array = (rank * 4 + kind) * _NO_EVENT + event + 1
+    nameless = np.flatnonzero((event < 0) & ~is_gap)
+    event[nameless] = _NO_EVENT + (graph.name[nameless].astype(np.int64) << _CALL_BITS) + _call(graph, nameless)
+    gaps = np.flatnonzero(is_gap)
+    gaps = gaps[gaps + 1 < len(graph)]
+    event[gaps] = event[gaps + 1]
+    where = (graph.rank.astype(np.int64) * 2 + (graph.stream == Stream.HOST)) * 2 + is_gap
+    keys: Int64Array = where * (2 * _NO_EVENT) + event + 1
     return keys
+
+
+def _call(graph: TaskGraph, tasks: Int64Array) -> Int64Array:
+    """Returns which of its rank's calls of its operator each task is, int64, from 0; at most what fits its field."""
+    order = np.lexsort((tasks, graph.name[tasks], graph.rank[tasks]))
+    rank, name = graph.rank[tasks[order]], graph.name[tasks[order]]
+    is_first = np.ones(len(tasks), dtype=np.bool_)
+    is_first[1:] = (rank[1:] != rank[:-1]) | (name[1:] != name[:-1])
+    place = np.arange(len(tasks))
+    call = np.empty(len(tasks), dtype=np.int64)
+    call[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
+    return np.minimum(call, (1 << _CALL_BITS) - 1)

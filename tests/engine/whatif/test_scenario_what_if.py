@@ -11,8 +11,8 @@ from engine.optimizations.interface import Verdict
 from engine.optimizations.selection import enabled_from_texts
 from engine.whatif.run import applicability, what_if
 from engine.whatif.scenario_changes import changed
-from engine.whatif.scenario_what_if import saved_ns
 from engine.whatif.scenario_side import scenario_side
+from engine.whatif.scenario_what_if import saved_ns
 from engine.whatif.subject import ScenarioSubject, open_subject
 from engine.workloads.scenario_file import scenario_from_document
 from tests.support.sample_optimizations import sample_registry
