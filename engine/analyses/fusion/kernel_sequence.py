@@ -168,7 +168,7 @@ def _describe_ascend(trace: Trace, rows: Int32Array) -> _Description:
         inputs = parse_tensors(tensor_texts[0], tensor_texts[1])
         outputs = parse_tensors(tensor_texts[2], tensor_texts[3])
         word = word_of_ascend(op_type if op_type not in ("", "N/A") else ascend_type_of(name), name)
-        if word == "add" and _accumulates(inputs, outputs):
+        if word == "add" and (_accumulates(inputs, outputs) or _adds_flat(*tensor_texts[:2])):
             word = ACCUMULATE
         words[index] = vocabulary.setdefault(word, len(vocabulary))
         sizes[index] = _sizes(word, inputs, outputs)
@@ -182,6 +182,15 @@ def _accumulates(inputs: Tensors | None, outputs: Tensors | None) -> bool:
         return False
     same_size = inputs.elements[0] == inputs.elements[1]
     return same_size and inputs.types[0] == "FLOAT" and inputs.types[1] in _NARROW_FLOATS
+
+
+def _adds_flat(shapes: str, types: str) -> bool:
+    """Returns whether two flat tensors of one size are added in a recording without types.
+
+    Simulated recordings have none; only gradients are flat there.
+    """
+    first, separator, second = shapes.partition(";")
+    return types in ("", "N/A") and bool(separator) and first == second and first.isdecimal()
 
 
 def _sizes(word: str, inputs: Tensors | None, outputs: Tensors | None) -> tuple[int, int, int, int]:

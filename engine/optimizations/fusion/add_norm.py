@@ -4,17 +4,17 @@ import re
 
 from engine.optimizations.answers import no_effect, switched_on
 from engine.optimizations.fusion.pattern_fusion import PatternFusion, Target
-from engine.optimizations.interface import Applicability, Group, Optimization, Parameters, Switch
-from engine.workloads.scenario import Scenario, WorkloadKind
+from engine.optimizations.fusion.scenario_answers import fusion_check, layer_passes
+from engine.optimizations.interface import Applicability, Group, Optimization, Switch
+from engine.workloads.scenario import Scenario
 
 ID = "fusion.add_norm"
 
 
-def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
-    del parameters
-    if scenario.kind is WorkloadKind.TRAINING:
-        return no_effect("npu_add_rms_norm has no derivative: it serves inference only")
-    return no_effect("simulated serving prices a layer as a whole, with this fusion as vLLM-Ascend runs it")
+def _fused_with_dropout(scenario: Scenario) -> Applicability | None:
+    if not scenario.model.gated and scenario.enabled("fusion.softmax_dropout"):
+        return no_effect("fusion.softmax_dropout is on: the addition runs inside the dropout's kernel")
+    return None
 
 
 _CAPTURE = PatternFusion(
@@ -40,7 +40,14 @@ ADD_NORM = Optimization(
         ),
     ),
     on_scenario=switched_on(ID),
-    check_scenario=_check_scenario,
+    check_scenario=fusion_check(
+        ID,
+        lambda scenario: (
+            f"{layer_passes(scenario):,} additions per step and replica write a sum that the norm reads again; a real "
+            "training job needs a derivative that npu_add_rms_norm has not"
+        ),
+        _fused_with_dropout,
+    ),
     on_capture=_CAPTURE.apply,
     check_capture=_CAPTURE.check,
     risk="none known beyond rounding; not usable in training",

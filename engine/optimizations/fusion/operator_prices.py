@@ -25,6 +25,13 @@ def price_ns(read: OperatorReader, chain: Chain, device: DeviceSpec) -> float | 
     return float(sum(int(operator_durations(device, table).sum()) for table in tables)) if tables else None
 
 
+def batched_ratio(read: OperatorReader, chain: Chain, device: DeviceSpec) -> float | None:
+    """Returns one call over all tensors ÷ the single calls, None where shapes do not say."""
+    calls = [price for item in chain if (price := price_ns(read, (item,), device)) is not None]
+    together = price_ns(read, chain, device)
+    return together / sum(calls) if together is not None and sum(calls) > 0 else None
+
+
 def rms_norm(chain: Chain) -> tuple[OperatorTable, ...]:
     """Returns the norm over the rows its mean is taken of."""
     item = _first(chain, "mean")
@@ -73,9 +80,12 @@ def scaled_masked_softmax(chain: Chain) -> tuple[OperatorTable, ...]:
 
 
 def scaled_masked_softmax_grad(chain: Chain) -> tuple[OperatorTable, ...]:
-    """Returns its derivative; where the chain's softmax has no shape, over the rows of the mask."""
+    """Returns its derivative; where only the number of scores is known, what moving the same bytes costs."""
     item = _first(chain, "softmax_grad", "cast", "mask")
-    return () if item is None else (catalogue.softmax(item.rows, item.columns, _dtype(chain), grad=True),)
+    if item is not None:
+        return (catalogue.softmax(item.rows, item.columns, _dtype(chain), grad=True),)
+    elements = max((item.elements for item in chain), default=0)
+    return (catalogue.elementwise(elements, _dtype(chain), inputs=2),) if elements else ()
 
 
 def cross_entropy(chain: Chain) -> tuple[OperatorTable, ...]:

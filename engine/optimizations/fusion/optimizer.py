@@ -16,6 +16,7 @@ _CAPTURE = PatternFusion(
         Target("optimizer", "ApplyAdamWV2", keeps_results=True),
         Target("sgd", "ForeachAddListInplace", keeps_results=True),
         Target("gradient_norm", "LpNormV2", keeps_results=True),
+        Target("foreach_scale", "Mul", keeps_results=True),
     ),
     chain="runs of optimizer and norm kernels",
     fused=re.compile(r"multi_tensor_apply|_fused_adam|Foreach|ApplyFusedAdam", re.I),

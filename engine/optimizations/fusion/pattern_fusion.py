@@ -12,7 +12,7 @@ from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.answers import already_on, applies, no_effect, unknown
 from engine.optimizations.fusion.memory_edits import without_blocks_of
 from engine.optimizations.fusion.places import RankPlaces, places_of
-from engine.optimizations.fusion.rewriting import fuse_tasks
+from engine.optimizations.fusion.rewriting import fusable, fuse_tasks
 from engine.optimizations.fusion.task_groups import TaskGroups, joined_groups
 from engine.optimizations.fusion.task_lookup import groups_of, launch_limit_ns
 from engine.optimizations.interface import AllocationEdit, Applicability, Bound, CapturePlan, Parameters
@@ -62,9 +62,14 @@ class PatternFusion:
             return unknown("the capture has no device tasks")
         places = self._places(plan)
         parts = [self._groups(plan.graph, item, Bound.EXPECTED) for item in places if item.found.is_usable]
-        count, kernels = sum(map(len, parts)), sum(len(part.tasks) for part in parts)
-        if count:
-            return applies(self._reason(plan.graph, parts, count, kernels))
+        if sum(map(len, parts)):
+            groups = joined_groups(parts)
+            done = fusable(plan.graph, groups)
+            if not np.any(done):
+                return no_effect(
+                    f"{len(groups):,} {self.chain}, but something else has to run between the kernels of each"
+                )
+            return applies(self._reason(plan.graph, groups.select(done)))
         if any(not item.found.is_usable for item in places):
             call = places[0].found.pattern.npu_call
             return no_effect(f"{len(places[0].found)} {self.chain}, but {call} has no derivative and this is training")
@@ -94,17 +99,16 @@ class PatternFusion:
         target = next(item for item in self.targets if item.pattern == places.found.pattern.id)
         return groups_of(graph, places, target.kernel, target.kind, bound, keeps_results=target.keeps_results).groups
 
-    def _reason(self, graph: TaskGraph, parts: Iterable[TaskGroups], count: int, kernels: int) -> str:
-        busy_ns = sum(int(graph.duration_ns[part.tasks].sum()) for part in parts)
-        fused_ns = sum(int(part.duration_ns.sum()) for part in parts)
-        ranks = len({rank for part in parts for rank in graph.rank[part.tasks].tolist()})
+    def _reason(self, graph: TaskGraph, groups: TaskGroups) -> str:
+        busy_ns, fused_ns = int(graph.duration_ns[groups.tasks].sum()), int(groups.duration_ns.sum())
+        ranks = len(np.unique(graph.rank[groups.tasks]))
         where = f" on {ranks} ranks" if ranks > 1 else ""
         now, then = format_duration_ns(busy_ns), format_duration_ns(fused_ns)
         if self.counts_calls:
-            what = f"{kernels:,} kernels run one by one{where} and take {now}"
+            what = f"{len(groups.tasks):,} kernels run one by one{where} and take {now}"
         else:
-            what = f"{count:,} {self.chain}{where} are {kernels:,} kernels and take {now}"
-        return f"{what}; {count:,} fused would take {then}{'' if fused_ns <= busy_ns else ', which is more'}"
+            what = f"{len(groups):,} {self.chain}{where} are {len(groups.tasks):,} kernels and take {now}"
+        return f"{what}; {len(groups):,} fused would take {then}{'' if fused_ns <= busy_ns else ', which is more'}"
 
     def _assumptions(self, plan: CapturePlan, places: Iterable[RankPlaces]) -> tuple[str, ...]:
         items = tuple(places)

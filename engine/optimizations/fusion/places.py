@@ -7,14 +7,18 @@ from functools import lru_cache
 import numpy as np
 
 from engine.analyses.fusion.occurrences import PatternOccurrences, pattern_occurrences
+from engine.analyses.fusion.patterns import Estimate
 from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.devices.spec import DeviceSpec
 from engine.optimizations.fusion.kernel_shapes import kernel_shape
-from engine.optimizations.fusion.operator_prices import READERS, price_ns
+from engine.optimizations.fusion.operator_prices import READERS, batched_ratio, price_ns
 from engine.optimizations.interface import Bound
 from engine.replay.capture_graph import CaptureGraph
 from engine.trace.trace import Trace
 
+MODEL_SPREAD_RATIO = 0.43
+"""Nine of ten prices of the cost model are within this of the measured time for shapes it was not fitted to
+(``docs/fidelity.md``, operators-unseen-cases): the range of a price."""
 _REMEMBERED = 32
 """Questions of one what-if: each fusion asks for its patterns when it is checked and at three bounds."""
 
@@ -65,15 +69,18 @@ def _priced(rank: int, trace: Trace, found: PatternOccurrences, device: DeviceSp
     """Returns places with the cost model's price as the expected time where shapes and device are known."""
     modelled = _modelled_ns(trace, found, device)
     known = ~np.isnan(modelled)
-    expected = np.where(known, modelled, found.expected_ns)
     floor = _floor_ns(found.bytes, device)
-    expected = np.maximum(expected, floor)
+    expected = np.maximum(np.where(known, modelled, found.expected_ns), floor)
+    # Of a batched call only a ratio comes from the model; its own kernels say how long its bytes take.
+    spread = known & (found.pattern.estimate is not Estimate.BATCH)
+    best = np.where(spread, expected / (1 + MODEL_SPREAD_RATIO), np.minimum(found.best_ns, expected))
+    worst = np.where(spread, expected * (1 + MODEL_SPREAD_RATIO), np.maximum(found.worst_ns, expected))
     return RankPlaces(
         rank=rank,
         found=found,
-        best_ns=np.maximum(np.minimum(found.best_ns, expected), floor),
+        best_ns=np.maximum(best, floor),
         expected_ns=expected,
-        worst_ns=np.maximum(found.worst_ns, expected),
+        worst_ns=worst,
         priced_count=int(known.sum()),
     )
 
@@ -92,10 +99,11 @@ def _modelled_ns(trace: Trace, found: PatternOccurrences, device: DeviceSpec | N
         key = (words, _shape_ids(trace, events))
         if key not in known:
             chain = [kernel_shape(trace, event, word) for event, word in zip(events.tolist(), words, strict=True)]
-            price = price_ns(read, chain, device)
+            batched = found.pattern.estimate is Estimate.BATCH
+            price = batched_ratio(read, chain, device) if batched else price_ns(read, chain, device)
             known[key] = np.nan if price is None else price
         result[index] = known[key]
-    return result
+    return result * found.busy_ns if found.pattern.estimate is Estimate.BATCH else result
 
 
 def _members(found: PatternOccurrences) -> Sequence[slice]:

@@ -44,15 +44,26 @@ def fuse_tasks(graph: TaskGraph, groups: TaskGroups, launch_limit_ns: Int64Array
         launch_limit_ns: int64, shape (largest rank + 1,): what a launch takes at most. Of a longer host task or gap in
             front of a vanishing kernel the rest stays: it is data loading, a compilation or something else.
     """
+    joined, done = _joinable(graph, groups)
+    return Rewritten(graph, done, 0) if joined is None else _rewritten(joined, done, launch_limit_ns)
+
+
+def fusable(graph: TaskGraph, groups: TaskGroups) -> BoolArray:
+    """Returns which groups can become one task, bool, shape (groups,)."""
+    return _joinable(graph, groups)[1]
+
+
+def _joinable(graph: TaskGraph, groups: TaskGroups) -> tuple[JoinedTasks | None, BoolArray]:
+    """Returns the graph with all groups joined that can be (None where none can), and which those are."""
     view = GraphView.of(graph)
     done = np.ones(len(groups), dtype=np.bool_)
     while np.any(done):
         joined = JoinedTasks.of(view, groups.select(done))
         broken = joined.groups_on_circles()
         if not np.any(broken):
-            return _rewritten(joined, done, launch_limit_ns)
+            return joined, done
         done[np.flatnonzero(done)[broken]] = False
-    return Rewritten(graph, done, 0)
+    return None, done
 
 
 def _rewritten(joined: JoinedTasks, done: BoolArray, launch_limit_ns: Int64Array) -> Rewritten:
