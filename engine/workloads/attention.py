@@ -156,7 +156,10 @@ def core_tensors(low: Lowering) -> tuple[str, ...]:
     """Returns the tensors of the core that its backward pass reads, beside ``qkv`` and ``attention``."""
     if low.fusions.attention:
         return ("softmax_statistics",)
-    return ("softmax", "dropped", "softmax_mask") if low.has_dropout else ("softmax",)
+    if low.fusions.softmax or low.dtype is DType.FP32:
+        return ("softmax", "dropped", "softmax_mask") if low.has_dropout else ("softmax",)
+    # Autograd keeps the fp32 result of the softmax beside what the product with the values reads.
+    return ("softmax_f32", "dropped", "softmax_mask") if low.has_dropout else ("softmax_f32", "softmax")
 
 
 def kept_core_tensors(low: Lowering) -> tuple[str, ...]:
@@ -206,7 +209,8 @@ def _add_core_backward_parts(block: BlockBuilder, low: Lowering, heads: int, sou
         given = add_widening(block, low, gradient, "softmax_g32", scores)
         table = catalogue.softmax(rows, low.lengths, DType.FP32, grad=True)
         result = "masked_g" if low.dtype is DType.FP32 else "score_g32"
-        block.compute("SoftmaxGrad", TaskKind.VECTOR, table, (given, "softmax"), {result: scores * FP32_BYTES})
+        reads = (given, core_tensors(low)[0])
+        block.compute("SoftmaxGrad", TaskKind.VECTOR, table, reads, {result: scores * FP32_BYTES})
         if result != "masked_g":
             cast = catalogue.cast(scores, DType.FP32, low.dtype)
             block.compute("Cast", TaskKind.VECTOR, cast, (result,), {"masked_g": bytes_of})

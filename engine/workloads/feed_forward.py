@@ -63,6 +63,11 @@ def _add_activation(block: BlockBuilder, low: Lowering, rows: Int64Array) -> Non
         add_elementwise(block, low, "Mul", rows * low.ffn, ("silu", "linear"), {"activated": size})
 
 
+def kept_activation_tensors(low: Lowering) -> tuple[str, ...]:
+    """Returns what an unfused SwiGLU keeps beside ``up``: the factor its product multiplies with the linear half."""
+    return ("silu",) if low.model.gated and not low.fusions.swiglu else ()
+
+
 def _add_activation_backward(block: BlockBuilder, low: Lowering, rows: Int64Array) -> None:
     """Adds its derivative ``activated_g`` → ``up_g``."""
     size, wide = rows * low.ffn * low.element_bytes, rows * up_width(low) * low.element_bytes
@@ -75,7 +80,7 @@ def _add_activation_backward(block: BlockBuilder, low: Lowering, rows: Int64Arra
         block.compute("SwiGluGrad", TaskKind.VECTOR, table, ("activated_g", "up"), {"up_g": wide}, shape=shape)
     else:
         elements = rows * low.ffn
-        add_elementwise(block, low, "Mul", elements, ("activated_g", "up"), {"linear_g": size})
+        add_elementwise(block, low, "Mul", elements, ("activated_g", "silu"), {"linear_g": size})
         add_elementwise(block, low, "Mul", elements, ("activated_g", "up"), {"silu_g": size})
         add_elementwise(block, low, "SwishGrad", elements, ("silu_g", "up"), {"gate_g": size})
         table = catalogue.copy(2 * elements, low.dtype)

@@ -168,11 +168,13 @@ class JobMemory:
 
     def synchronize(self) -> tuple[tuple[str, int], ...]:
         """Tells the allocator that the program has waited for the device; returns the driver calls that led to."""
-        return self._calls(RequestKind.SYNCHRONIZE)
+        run = self.allocator.run(_requests([RequestKind.SYNCHRONIZE], [-1], [0], [0]))
+        self._runs.append(run)
+        return self._calls(run)
 
     def release(self) -> tuple[tuple[str, int], ...]:
         """Empties the cache; returns the driver calls that took."""
-        return self._calls(RequestKind.EMPTY_CACHE)
+        return self._calls(self._ask(_requests([RequestKind.EMPTY_CACHE], [-1], [0], [0])))
 
     def restart(self, allocator: Allocator, sizes: Int64Array) -> bool:
         """Begins anew with a fresh allocator: long-lived tensors are gone, the rest is loaded; returns if it fitted."""
@@ -181,8 +183,7 @@ class JobMemory:
         self._free_ids.clear()
         return self.load(sizes)
 
-    def _calls(self, kind: RequestKind) -> tuple[tuple[str, int], ...]:
-        run = self._ask(_requests([kind], [-1], [0], [0]))
+    def _calls(self, run: AllocatorRun) -> tuple[tuple[str, int], ...]:
         names = [CALL_NAMES.get(DriverAction(action), "") for action in run.driver.action.tolist()]
         costs = self.costs.of(run.driver).tolist()
         return tuple((name, cost) for name, cost in zip(names, costs, strict=True) if cost)

@@ -15,7 +15,7 @@ from engine.workloads.attention import (
     kept_core_tensors,
 )
 from engine.workloads.blocks import NEXT, Block, BlockBuilder, GroupKind, shape_text
-from engine.workloads.feed_forward import add_feed_forward, add_feed_forward_backward
+from engine.workloads.feed_forward import add_feed_forward, add_feed_forward_backward, kept_activation_tensors
 from engine.workloads.linear import add_gathered, add_linear, add_linear_backward, saved_input
 from engine.workloads.lowering import (
     FP32_BYTES,
@@ -25,7 +25,7 @@ from engine.workloads.lowering import (
     add_reduction,
     add_widening,
 )
-from engine.workloads.norms import add_norm, add_norm_backward, add_residual_norm
+from engine.workloads.norms import add_norm, add_norm_backward, add_residual_norm, kept_norm_tensors
 from engine.workloads.scenario import Recompute
 
 OUTPUT, OUTPUT_GRADIENT = f"x{NEXT}", f"g{NEXT}"
@@ -59,19 +59,21 @@ def layer_backward(low: Lowering, window: int) -> Block:
 
 def _kept_tensors(low: Lowering) -> tuple[str, ...]:
     masks = ("mask1", "mask2") if low.has_dropout else ()
+    unfused = (*kept_norm_tensors(low, "n2", with_residual=True), *kept_activation_tensors(low))
     if not low.model.experts:
         inputs = (saved_input(low, "up", "n2"), "up", saved_input(low, "down", "activated"))
-        return (*_kept_attention(low), *inputs, *masks)
+        return (*_kept_attention(low), *unfused, *inputs, *masks)
     routed, returned = ("expert_input", "returned") if low.parallel.expert > 1 else ("permuted", "expert_output")
     inputs = (saved_input(low, "experts", routed), "up", saved_input(low, "experts", "activated"))
-    return (*_kept_attention(low), "n2", "routing", *inputs, returned, *masks)
+    return (*_kept_attention(low), *unfused, "n2", "routing", *inputs, returned, *masks)
 
 
 def _kept_attention(low: Lowering) -> tuple[str, ...]:
     """Returns what the backward pass reads of the first half of a layer; flash attention reads its own wide result."""
     result = saved_input(low, "projected", "attention")
     wide = ("attention",) if low.fusions.attention and result != "attention" else ()
-    return (saved_input(low, "qkv", "n1"), "qkv", result, *wide, *kept_core_tensors(low), "x_mid")
+    norm = kept_norm_tensors(low, "n1")
+    return (*norm, saved_input(low, "qkv", "n1"), "qkv", result, *wide, *kept_core_tensors(low), "x_mid")
 
 
 def _add_layer(block: BlockBuilder, low: Lowering, window: int, output: str) -> None:
@@ -140,7 +142,7 @@ def _add_residual_gradient(block: BlockBuilder, low: Lowering, gradient: str, ma
 def _add_feed_forward_gradients(block: BlockBuilder, low: Lowering) -> None:
     gradient = _add_residual_gradient(block, low, OUTPUT_GRADIENT, "mask2")
     add_feed_forward_backward(block, low, gradient, "n2", "n2_g")
-    add_norm_backward(block, low, "n2_g", "x_mid", "x_mid_n", with_residual=True)
+    add_norm_backward(block, low, "n2", "x_mid", "x_mid_n", with_residual=True)
     elements = low.stream_tokens * low.model.hidden
     add_elementwise(block, low, "Add", elements, ("x_mid_n", OUTPUT_GRADIENT), {"x_mid_g": low.stream_bytes})
 
@@ -154,7 +156,7 @@ def _add_attention_gradients(block: BlockBuilder, low: Lowering, window: int) ->
     add_attention_backward(block, low, window)
     width = low.q_width + 2 * low.kv_width
     add_linear_backward(block, low, "qkv", width, hidden, "qkv_g", "n1", "n1_g", column_parallel=True)
-    add_norm_backward(block, low, "n1_g", "x", "x_n")
+    add_norm_backward(block, low, "n1", "x", "x_n")
     elements = low.stream_tokens * hidden
     add_elementwise(block, low, "Add", elements, ("x_n", "x_mid_g"), {"g": low.stream_bytes})
 
@@ -206,7 +208,7 @@ def loss_forward(low: Lowering) -> Block:
     block, columns = low.builder("forward"), -(-low.model.vocab // low.parallel.tensor)
     add_norm(block, low, OUTPUT, "nf")
     source = add_gathered(block, low, "head", "nf")
-    kept, size = saved_input(low, "head", "nf"), low.tokens * columns
+    norm, kept, size = kept_norm_tensors(low, "nf"), saved_input(low, "head", "nf"), low.tokens * columns
     add_linear(block, low, "head", (columns, low.model.hidden), source, "logits")
     shape = shape_text([low.tokens[0], columns])
     if low.fusions.cross_entropy:
@@ -214,7 +216,7 @@ def loss_forward(low: Lowering) -> Block:
         block.compute(
             "CrossEntropyLoss", TaskKind.VECTOR, table, ("logits",), {"loss": low.tokens * FP32_BYTES}, shape=shape
         )
-        block.keep(kept, "logits")
+        block.keep(*norm, kept, "logits")
         return block.finish()
     logits = add_widening(block, low, "logits", "probabilities", size, shape)
     reduce = catalogue.vector_operator("reduce", low.tokens, np.full(len(size), columns), DType.FP32, FP32_BYTES, 0)
@@ -225,7 +227,7 @@ def loss_forward(low: Lowering) -> Block:
         else:
             add_elementwise(block, low, operation, size, (logits,), {}, inputs=1, dtype=DType.FP32)
     add_elementwise(block, low, "Div", size, (logits,), {}, inputs=1, dtype=DType.FP32)
-    block.keep(kept, logits)
+    block.keep(*norm, kept, logits)
     return block.finish()
 
 
@@ -252,7 +254,7 @@ def loss_backward(low: Lowering) -> Block:
             block.compute("Cast", TaskKind.VECTOR, cast, (kept,), {"logits_g": narrow})
         block.release(saved_input(low, "head", "nf"), kept)
     add_linear_backward(block, low, "head", columns, low.model.hidden, "logits_g", "nf", "nf_g", column_parallel=True)
-    add_norm_backward(block, low, "nf_g", OUTPUT, OUTPUT_GRADIENT)
+    add_norm_backward(block, low, "nf", OUTPUT, OUTPUT_GRADIENT)
     block.keep(OUTPUT_GRADIENT)
-    block.release(OUTPUT)
+    block.release(OUTPUT, *kept_norm_tensors(low, "nf"))
     return block.finish()

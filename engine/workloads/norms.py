@@ -8,6 +8,20 @@ from engine.workloads.blocks import BlockBuilder, shape_text
 from engine.workloads.lowering import FP32_BYTES, Lowering, add_elementwise, add_widening
 
 
+def kept_norm_tensors(low: Lowering, norm: str, *, with_residual: bool = False) -> tuple[str, ...]:
+    """Returns what an unfused RMSNorm keeps for its backward pass: its input in fp32 and what its weight multiplies.
+
+    That is what autograd saves of x.float(), pow, rsqrt and the two products; a fused kernel reads its input again.
+    """
+    if _is_one_kernel(low, with_residual):
+        return ()
+    return (f"{norm}_n",) if low.dtype is DType.FP32 else (f"{norm}_f32", f"{norm}_c")
+
+
+def _is_one_kernel(low: Lowering, with_residual: bool) -> bool:
+    return not low.model.gated or low.fusions.rms_norm or (with_residual and low.fuses_residual_norm)
+
+
 def add_norm(block: BlockBuilder, low: Lowering, source: str, target: str) -> None:
     """Adds the norm of the residual stream: one kernel, or the seven an unfused RMSNorm is made of."""
     rows, hidden = low.stream_tokens, low.model.hidden
@@ -49,16 +63,16 @@ def add_residual_norm(block: BlockBuilder, low: Lowering, update: str, stream: s
 
 
 def add_norm_backward(
-    block: BlockBuilder, low: Lowering, gradient: str, source: str, target: str, *, with_residual: bool = False
+    block: BlockBuilder, low: Lowering, norm: str, source: str, target: str, *, with_residual: bool = False
 ) -> None:
-    """Adds the norm's derivative: one kernel, or the six of an unfused RMSNorm.
+    """Adds the derivative of ``norm`` (its result's name) over ``source``: one kernel, or six of an unfused RMSNorm.
 
-    ``with_residual``: of a norm that may have been one kernel with the addition before it.
+    Reads the gradient of the result, named ``norm`` with ``_g`` behind it. ``with_residual``: of a norm that may have
+    been one kernel with the addition before it.
     """
-    rows, hidden = low.stream_tokens, low.model.hidden
+    rows, hidden, gradient = low.stream_tokens, low.model.hidden, f"{norm}_g"
     shape = shape_text([rows[0], hidden], [hidden])
-    fused = low.fusions.rms_norm or (with_residual and low.fuses_residual_norm)
-    if fused or not low.model.gated:
+    if _is_one_kernel(low, with_residual):
         family = "rms_norm_grad" if low.model.gated else "layer_norm_grad"
         name = "RmsNormGrad" if low.model.gated else "LayerNormGradV3"
         table = catalogue.norm_grad(rows, hidden, low.dtype, family=family)
@@ -66,9 +80,11 @@ def add_norm_backward(
         return
     elements, wide = rows * hidden, rows * hidden * FP32_BYTES
     is_wide = low.dtype is DType.FP32
-    add_elementwise(block, low, "Mul", elements, (gradient,), {f"{target}_w": low.stream_bytes}, inputs=1)
+    normed = kept_norm_tensors(low, norm)[-1]
+    kept = source if is_wide else f"{norm}_f32"
+    add_elementwise(block, low, "Mul", elements, (gradient, normed), {f"{target}_w": low.stream_bytes}, inputs=1)
     given = add_widening(block, low, f"{target}_w", f"{target}_f", elements, shape)
-    reads = (given, source)
+    reads = (given, kept)
     add_elementwise(block, low, "Mul", elements, reads, {f"{target}_p": wide}, dtype=DType.FP32)
     total = catalogue.vector_operator("reduce", rows, hidden, DType.FP32, FP32_BYTES, 0)
     block.compute("ReduceSum", TaskKind.VECTOR, total, (f"{target}_p",), {}, shape=shape)

@@ -1,5 +1,7 @@
 """Layers: what they keep for the backward pass, against the published formula."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,16 @@ def test_a_windowed_layer_computes_less() -> None:
         for window in (0, 128)
     ]
     assert flops[1] < flops[0]
+
+
+def test_single_operators_keep_what_autograd_saves_of_them() -> None:
+    """Bytes of one layer beyond the fused ones, in units of s·b: 6·h a norm, 2·f of SwiGLU, 4·a·s of the softmax."""
+    single = Lowering(LLAMA, Parallelism(), Fusions(), Recompute.NONE, 4, np.array([2048]))
+    whole = kept_bytes(layer_forward(single, 0))
+    expected = {
+        Fusions(rms_norm=True): 2 * 6 * 1024 * 2048 * 4,
+        Fusions(swiglu=True): 2 * 2816 * 2048 * 4,
+        Fusions(softmax=True): 4 * 16 * 2048 * 2048 * 4,
+    }
+    for fusions, saved_bytes in expected.items():
+        assert whole - kept_bytes(layer_forward(replace(single, fusions=fusions), 0)) == saved_bytes
