@@ -59,8 +59,8 @@ class Calls:
         """Returns the calls of some roles."""
         return self.select(np.isin(self.role, roles))
 
-    def select(self, rows: BoolArray) -> "Calls":
-        """Returns some of the calls."""
+    def select(self, rows: BoolArray | Int64Array) -> "Calls":
+        """Returns some of the calls, by mask or row."""
         return Calls(
             self.task[rows], self.kind[rows], self.role[rows], self.members[rows], self.group[rows], self.split[rows]
         )
