@@ -6,13 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from engine.cli.console import EXIT_NO, JsonFlag, Output, QuietFlag, VerboseFlag
+from engine.core.errors import ScenarioError
 from engine.core.progress import part_of
 from engine.report.provenance import run_provenance
 from engine.report.run_capture import write_run
+from engine.report.serving import served_document, served_text
 from engine.report.simulation import run_document, run_text
 from engine.workloads.overrides import enabled_overrides, set_overrides
 from engine.workloads.results import RunStatus
+from engine.workloads.scenario import Scenario, WorkloadKind
 from engine.workloads.scenario_file import read_scenario
+from engine.workloads.serving.simulate import simulate_serving
 from engine.workloads.simulate import simulate as run_scenario
 
 EnableOption = Annotated[
@@ -35,13 +39,15 @@ def simulate(
     quiet: QuietFlag = False,
     verbose: VerboseFlag = False,
 ) -> int:
-    """Run a training job on the simulated runtime: step times, throughput, memory, and how they go over the run.
+    """Run a training job or a service on the simulated runtime: times, throughput, memory, how they go over the run.
 
     Example: cannscope simulate job.toml --set run.steps=2000 --enable fusion.attention -o captures
     """
     output = Output(as_json, quiet, verbose)
     overrides: dict[tuple[str, ...], Any] = {**set_overrides(assign or ()), **enabled_overrides(enable or ())}
     given = read_scenario(scenario, overrides)
+    if given.kind is WorkloadKind.SERVING:
+        return _serve(given, scenario, directory, output)
     with output.progress() as progress:
         result = run_scenario(given, progress if directory is None else part_of(progress, 0.0, 0.5))
         if directory is not None:
@@ -51,3 +57,15 @@ def simulate(
     else:
         output.stdout.print(run_text(result))
     return 0 if result.status is RunStatus.DONE else EXIT_NO
+
+
+def _serve(given: Scenario, path: Path, directory: Path | None, output: Output) -> int:
+    if directory is not None:
+        raise ScenarioError("-o: a served run has no profiler directory in this release; leave it out")
+    with output.progress() as progress:
+        result = simulate_serving(given, progress)
+    if output.as_json:
+        output.document(served_document(result, run_provenance(path, given.seed)))
+    else:
+        output.stdout.print(served_text(result))
+    return 0

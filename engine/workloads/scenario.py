@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.devices.spec import DeviceSpec
 from engine.workloads.models.spec import ModelSpec
+from engine.workloads.serving.settings import ServingSettings
 
 
 class WorkloadKind(StrEnum):
@@ -37,6 +38,8 @@ class Recompute(StrEnum):
     NONE = "none"
     SELECTIVE = "selective"
     """The attention core only (scores, softmax, dropout): large to keep, cheap to compute."""
+    ACTIVATION = "activation"
+    """The activation function of the feed-forward block only."""
     FULL = "full"
     """Everything but the inputs of the layers."""
 
@@ -207,7 +210,7 @@ class Scenario:
         batch: Input.
         memory: Device memory.
         run: Length and what is kept.
-        serving: Keys of the serving table, as written.
+        serving: How a service is run (kind SERVING).
         optimizations: Id → parameters of what is switched on.
     """
 
@@ -222,7 +225,7 @@ class Scenario:
     batch: Batch
     memory: MemorySettings
     run: RunSettings
-    serving: Mapping[str, Any] = field(default_factory=dict)
+    serving: ServingSettings = field(default_factory=ServingSettings)
     optimizations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property

@@ -30,11 +30,11 @@ from engine.workloads.scenario import (
 )
 from engine.workloads.scenario_checks import check_scenario
 from engine.workloads.scenario_keys import Table, nearest
+from engine.workloads.serving.settings_file import read_serving
 from engine.workloads.tiering_keys import enabled_tiering, read_tiering
 
 FORMAT = 1
 ALLOCATORS = ("caching", "caching-cuda", "expandable", "stitching", "static", "amc")
-_SERVING_KEYS = ("requests", "max_batch", "max_wait_ms", "max_batched_tokens")
 _TRAINING_DTYPES = {"bf16": DType.BF16, "fp16": DType.FP16, "fp32": DType.FP32}
 
 
@@ -83,7 +83,7 @@ def scenario_from_document(document: Mapping[str, Any], folder: Path) -> Scenari
         batch=_batch(root.table("batch")),
         memory=_memory(root.table("memory"), folder),
         run=_run(root.table("run")),
-        serving=_serving(root.table("serving")),
+        serving=read_serving(root.table("serving"), folder),
         optimizations=_optimizations(root.table("optimizations")),
     )
     root.finish()
@@ -278,12 +278,6 @@ def _run(table: Table) -> RunSettings:
         raise table.wrong("profile_steps", f"must be a list of step numbers from 0, not {chosen!r}")
     table.finish()
     return RunSettings(steps, tuple(sorted(set(chosen))))
-
-
-def _serving(table: Table) -> dict[str, Any]:
-    values = {key: table.raw(key) for key in _SERVING_KEYS if table.has(key)}
-    table.finish()
-    return values
 
 
 def _optimizations(table: Table) -> dict[str, dict[str, Any]]:
