@@ -14,6 +14,7 @@ from engine.optimizations.answers import applies, no_effect, unknown
 from engine.optimizations.communication.calls import Calls, Role, call_names, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure, per_step
 from engine.optimizations.communication.following import next_computing
+from engine.optimizations.communication.payload import whole_bytes
 from engine.optimizations.communication.pricing import fixed_ns, modelled_ns, plan_network
 from engine.optimizations.communication.waiting import unsplit_reason, waiting_reason
 from engine.optimizations.graph_edits import edges_of, with_names, with_tasks
@@ -107,10 +108,11 @@ def compressed(plan: CapturePlan, recipe: Recipe, bound: Bound) -> CapturePlan:
     device, network = plan.device, plan_network(plan)
     if len(calls) == 0 or device is None or network is None:
         return plan
-    elements = np.rint(graph.bytes[calls.task] / element_bytes(graph, calls)).astype(np.int64)
+    whole = whole_bytes(plan, calls)
+    elements = np.rint(whole / element_bytes(graph, calls)).astype(np.int64)
     payload = _per_call(elements, calls, lambda count, members: recipe.payload_bytes(count, members))
     kind = calls.kind if recipe.kind is None else np.full(len(calls), int(recipe.kind), dtype=np.uint8)
-    old_ns = modelled_ns(graph, calls, network)
+    old_ns = modelled_ns(graph, calls, network, whole)
     new_ns = modelled_ns(graph, replace(calls, kind=kind), network, payload)
     recorded_ns = graph.duration_ns[calls.task]
     scaled_ns = np.rint(recorded_ns * np.minimum(new_ns / np.maximum(old_ns, 1), 1.0)).astype(np.int64)

@@ -10,6 +10,7 @@ from engine.optimizations.communication.calls import Calls, Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure
 from engine.optimizations.communication.following import next_computing, stream_followers
 from engine.optimizations.communication.parts import Parts, in_parts, whole_meetings
+from engine.optimizations.communication.payload import whole_bytes
 from engine.optimizations.communication.pricing import fixed_ns, plan_network, slowed_ns
 from engine.optimizations.communication.progress import (
     RankComputing,
@@ -140,7 +141,7 @@ def overlapped(plan: CapturePlan, found: Exchanges, bucket_bytes: int, bound: Bo
     if bound is Bound.LOW:
         return plan
     graph, calls = found.graph, found.calls
-    count = bucket_counts(graph, calls, bucket_bytes)
+    count = bucket_counts(plan, graph, calls, bucket_bytes)
     fixed = fixed_ns(graph, calls, plan_network(plan))
     stream = np.full(len(calls), int(graph.stream.max()) + 1, dtype=np.int32)
     parts = in_parts(graph, calls.task, count, fixed, stream)
@@ -157,10 +158,10 @@ ASSUMPTION = (
 )
 
 
-def bucket_counts(graph: TaskGraph, calls: Calls, bucket_bytes: int) -> Int64Array:
+def bucket_counts(plan: CapturePlan, graph: TaskGraph, calls: Calls, bucket_bytes: int) -> Int64Array:
     """Returns into how many buckets each call is cut, equal for all members; 1 where its bytes are unknown."""
     size = np.zeros(int(graph.rendezvous.max()) + 1)
-    np.maximum.at(size, graph.rendezvous[calls.task], graph.bytes[calls.task])
+    np.maximum.at(size, graph.rendezvous[calls.task], whole_bytes(replace(plan, graph=graph), calls))
     return np.maximum(np.ceil(size[graph.rendezvous[calls.task]] / bucket_bytes), 1).astype(np.int64)
 
 

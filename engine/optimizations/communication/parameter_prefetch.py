@@ -94,7 +94,7 @@ def prefetched(plan: CapturePlan, found: Gathers, bucket_bytes: int, bound: Boun
     if bound is Bound.LOW:
         return plan
     graph, calls = found.graph, found.calls
-    count = bucket_counts(graph, calls, bucket_bytes)
+    count = bucket_counts(plan, graph, calls, bucket_bytes)
     stream = np.full(len(calls), int(graph.stream.max()) + 1, dtype=np.int32)
     parts = in_parts(graph, calls.task, count, fixed_ns(graph, calls, plan_network(plan)), stream)
     ideal = bound is Bound.HIGH

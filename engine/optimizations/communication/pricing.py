@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.core.arrays import Int32Array, Int64Array
+from engine.core.arrays import AnyArray, Int32Array, Int64Array
 from engine.devices.catalogue import topology_of
 from engine.devices.spec import DeviceSpec
 from engine.graph.collective_kinds import CollectiveKind
@@ -25,7 +25,7 @@ def modelled_ns(
     graph: TaskGraph,
     calls: Calls,
     network: Network,
-    size_bytes: Int64Array | None = None,
+    size_bytes: AnyArray,
     algorithm: Algorithm | None = None,
 ) -> Int64Array:
     """Returns what the model of the links gives for collectives, int64, shape (calls,); 0 where a group is unknown.
@@ -34,10 +34,10 @@ def modelled_ns(
         graph: The tasks.
         calls: Collectives of it.
         network: The links.
-        size_bytes: Payload of each in place of the recorded one.
+        size_bytes: The whole tensor of each (see ``payload.whole_bytes``).
         algorithm: Forces one.
     """
-    size = np.asarray(graph.bytes[calls.task] if size_bytes is None else size_bytes, dtype=np.float64)
+    size = np.asarray(size_bytes, dtype=np.float64)
     price_ns = np.zeros(len(calls), dtype=np.int64)
     keys = calls.group.astype(np.int64) * len(CollectiveKind) + calls.kind
     # A loop over kinds and groups, of which a job has a handful.
