@@ -164,7 +164,8 @@ def core_tensors(low: Lowering) -> tuple[str, ...]:
 
 def kept_core_tensors(low: Lowering) -> tuple[str, ...]:
     """Returns those of them that live until the backward pass."""
-    return core_tensors(low) if low.recompute is Recompute.NONE or low.fusions.attention else ()
+    keeps = low.recompute in (Recompute.NONE, Recompute.ACTIVATION) or low.fusions.attention
+    return core_tensors(low) if keeps else ()
 
 
 def add_attention_backward(block: BlockBuilder, low: Lowering, window: int) -> None:

@@ -64,8 +64,17 @@ def _add_activation(block: BlockBuilder, low: Lowering, rows: Int64Array) -> Non
 
 
 def kept_activation_tensors(low: Lowering) -> tuple[str, ...]:
-    """Returns what an unfused SwiGLU keeps beside ``up``: the factor its product multiplies with the linear half."""
-    return ("silu",) if low.model.gated and not low.fusions.swiglu else ()
+    """Returns what is kept after ``up``: the result as the next product reads it, and a factor of an unfused SwiGLU."""
+    result = saved_input(low, "experts" if low.model.experts else "down", "activated")
+    return (result, "silu") if low.model.gated and not low.fusions.swiglu else (result,)
+
+
+def add_activation_again(block: BlockBuilder, low: Lowering) -> None:
+    """Adds the activation a second time, from ``up``, which was kept."""
+    rows, name = (routed_rows(low), "experts") if low.model.experts else (low.tokens, "down")
+    _add_activation(block, low, rows)
+    if narrow_dtype(low, name) is not None:
+        add_quantized(block, low, "activated", quantized_name("activated"), rows, low.ffn)
 
 
 def _add_activation_backward(block: BlockBuilder, low: Lowering, rows: Int64Array) -> None:

@@ -15,7 +15,12 @@ from engine.workloads.attention import (
     kept_core_tensors,
 )
 from engine.workloads.blocks import NEXT, Block, BlockBuilder, GroupKind, shape_text
-from engine.workloads.feed_forward import add_feed_forward, add_feed_forward_backward, kept_activation_tensors
+from engine.workloads.feed_forward import (
+    add_activation_again,
+    add_feed_forward,
+    add_feed_forward_backward,
+    kept_activation_tensors,
+)
 from engine.workloads.linear import add_gathered, add_linear, add_linear_backward, saved_input
 from engine.workloads.lowering import (
     FP32_BYTES,
@@ -48,6 +53,8 @@ def layer_backward(low: Lowering, window: int) -> Block:
         _add_layer(block, low, window, "x_again")
     elif low.recompute is Recompute.SELECTIVE and not low.fusions.attention:
         add_core_again(block, low, window)
+    elif low.recompute is Recompute.ACTIVATION:
+        add_activation_again(block, low)
     _add_feed_forward_gradients(block, low)
     _add_attention_gradients(block, low, window)
     block.keep("g")
@@ -59,12 +66,13 @@ def layer_backward(low: Lowering, window: int) -> Block:
 
 def _kept_tensors(low: Lowering) -> tuple[str, ...]:
     masks = ("mask1", "mask2") if low.has_dropout else ()
-    unfused = (*kept_norm_tensors(low, "n2", with_residual=True), *kept_activation_tensors(low))
+    unfused = kept_norm_tensors(low, "n2", with_residual=True)
+    activated = kept_activation_tensors(low) if low.recompute is not Recompute.ACTIVATION else ()
     if not low.model.experts:
-        inputs = (saved_input(low, "up", "n2"), "up", saved_input(low, "down", "activated"))
+        inputs = (saved_input(low, "up", "n2"), "up", *activated)
         return (*_kept_attention(low), *unfused, *inputs, *masks)
     routed, returned = ("expert_input", "returned") if low.parallel.expert > 1 else ("permuted", "expert_output")
-    inputs = (saved_input(low, "experts", routed), "up", saved_input(low, "experts", "activated"))
+    inputs = (saved_input(low, "experts", routed), "up", *activated)
     return (*_kept_attention(low), *unfused, "n2", "routing", *inputs, returned, *masks)
 
 

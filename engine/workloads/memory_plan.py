@@ -126,13 +126,12 @@ def persistent_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int
 
     bf16 or fp16 weights (2 bytes a parameter), fp32 gradients in one flat buffer (4), fp32 master weight and two
     moments (12, over the replicas with a distributed optimizer): 18 bytes a parameter. ``reuse_fp32_parameters`` keeps
-    the training weights inside the master weights and saves their 2 bytes. fp32 weights (4) have no master copy.
+    of the master weights only what the training weights lack, 2 bytes. fp32 weights (4) have no master copy.
     Gradients a compression has not sent yet are one more buffer of their size. Cold state is in the pieces it moves in;
     state comes last.
     """
     element = scenario.model.dtype.size_bytes
-    reuses = scenario.enabled("memory.reuse_fp32_parameters") and scenario.model.dtype is not DType.FP32
-    sizes = [] if reuses else [tensor.element_count * element for tensor in weights]
+    sizes = [tensor.element_count * element for tensor in weights]
     sizes.append(sum(tensor.element_count for tensor in weights) * MAIN_GRADIENT_BYTES)
     kept = kept_bytes(communication_settings(scenario), scenario.parallel, weights)
     sizes += [kept] if kept else []
@@ -144,10 +143,15 @@ def state_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int64Arr
     state = [shard_count(tensor, scenario.parallel) for tensor in weights]
     if scenario.parallel.distributed_optimizer:
         state = [sum(state)]
-    part = ADAM_STATE_BYTES // 3
-    # An fp32 job's weights are their own master copy: only the two moments are left.
-    copies = 2 if scenario.model.dtype is DType.FP32 else 3
-    sizes = np.repeat(np.array(state, np.int64) * part, copies)
+    moment = ADAM_STATE_BYTES // 3
+    master = moment
+    if scenario.model.dtype is DType.FP32:
+        # An fp32 job's weights are their own master copy: only the two moments are left.
+        master = 0
+    elif scenario.enabled("memory.reuse_fp32_parameters"):
+        master -= scenario.model.dtype.size_bytes
+    parts = np.array([part for part in (master, moment, moment) if part], np.int64)
+    sizes = np.outer(np.array(state, np.int64), parts).ravel()
     return moved_pieces(sizes) if scenario.memory.tiering else sizes
 
 

@@ -96,6 +96,23 @@ def test_recomputation_acts_by_its_granularity() -> None:
     assert selective.step_ns[-1] == run({}).step_ns[-1], "flash attention keeps no scores: nothing to compute again"
 
 
+def test_computing_the_activation_function_again_frees_its_result() -> None:
+    again, plain = run({"memory.recompute": {"granularity": "activation"}}), run({})
+    kept_bytes = 2 * 2048 * 2816 * 2
+    saved_bytes = activation_bytes(plain) - activation_bytes(again)
+    assert saved_bytes == pytest.approx(8 * kept_bytes, rel=0.13), "of eight layers, or of all but the one at work"
+    assert plain.step_ns[-1] < again.step_ns[-1] < 1.1 * plain.step_ns[-1]
+
+
+@pytest.mark.parametrize("data", [1, 2])
+def test_reusing_fp32_parameters_saves_two_bytes_of_every_one_a_rank_keeps_the_state_of(data: int) -> None:
+    tables = {"device": {"preset": "910b2", "count": data}, "parallel": {"data": data}}
+    plain = run({}, **tables).memory[0].persistent_bytes
+    reusing = run({"memory.reuse_fp32_parameters": {}}, **tables).memory[0].persistent_bytes
+    parameters = plain / (6 + 12 / data)
+    assert plain - reusing == pytest.approx(2 * parameters / data, rel=1e-3)
+
+
 def test_the_collection_threshold_and_the_split_limit_act_with_their_values() -> None:
     lengths = {"distribution": "lognormal", "mean": 1024, "sigma": 0.6, "max": 2048}
     varied = {"batch": {"micro": 2, "global": 4, "sequence_length": lengths}, "run": {"steps": 12}}
