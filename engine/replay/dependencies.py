@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
-from engine.core.units import NS_PER_US
+from engine.core.units import NS_PER_S, NS_PER_US
 from engine.graph.task_graph import Stream, TaskKind
 from engine.replay.device_tasks import DeviceTasks
 from engine.replay.dispatch import LONG_AGO_NS, Dispatch
@@ -13,6 +13,8 @@ from engine.replay.recorded_waits import COINCIDENCE_NS, Pairs
 
 ANNOUNCED_NS = 10 * NS_PER_US
 """Where the host told a stream to wait, its task starts up to 7 µs after what it waited for ended (A100 captures)."""
+CHANCE_RATIO = 0.01
+"""Ends of other streams fall at random into a stretch of standing still; one in a hundred falls into this share."""
 _CANDIDATES = 4
 
 
@@ -53,10 +55,13 @@ def device_waits(
     known = Waits(
         recorded.before.astype(np.int32), recorded.after.astype(np.int32), np.zeros(len(recorded.before), np.uint8)
     )
+    could_ns = np.where(tasks.is_first, LONG_AGO_NS, tasks.previous_end_ns + dispatch.switch_ns)
+    could_ns = np.maximum(could_ns, known.latest_end_ns(tasks) + dispatch.switch_ns)
+    could_ns = np.maximum(could_ns, dispatch.ready_ns())
     guessed = (
         announced,
         _before_collectives(tasks, dispatch, computes),
-        _coincident(tasks, dispatch, known.latest_end_ns(tasks), told),
+        coincident(tasks, could_ns, told),
     )
     before = np.concatenate([recorded.before, *(pair.before for pair in guessed)])
     after = np.concatenate([recorded.after, *(pair.after for pair in guessed)])
@@ -67,12 +72,20 @@ def device_waits(
     return Waits(before[first].astype(np.int32), after[first].astype(np.int32), inferred[first])
 
 
-def _coincident(tasks: DeviceTasks, dispatch: Dispatch, recorded_ns: Int64Array, told: BoolArray) -> Pairs:
-    """Returns tasks of another stream that ended just before a task started that was ready earlier."""
-    could_ns = np.where(tasks.is_first, LONG_AGO_NS, tasks.previous_end_ns + dispatch.switch_ns)
-    could_ns = np.maximum(np.maximum(could_ns, dispatch.ready_ns()), recorded_ns + dispatch.switch_ns)
-    waiting = np.flatnonzero(tasks.start_ns - could_ns > COINCIDENCE_NS)
-    window_ns = np.where(told, ANNOUNCED_NS, COINCIDENCE_NS)[waiting]
+def coincident(tasks: DeviceTasks, could_ns: Int64Array, told: BoolArray) -> Pairs:
+    """Returns tasks of another stream that ended just before a task started that could have run earlier.
+
+    Just before is COINCIDENCE_NS, or more where the task stood still so long that an end this near is no chance.
+
+    Args:
+        tasks: The rank's tasks.
+        could_ns: int64, shape (tasks,): when each could have started for all that is known.
+        told: bool, shape (tasks,): before which tasks the host asked their stream to wait.
+    """
+    still_ns = tasks.start_ns - could_ns
+    waiting = np.flatnonzero(still_ns > COINCIDENCE_NS)
+    by_chance_ns = (np.minimum(still_ns[waiting], NS_PER_S) * CHANCE_RATIO).astype(np.int64)
+    window_ns = np.where(told[waiting], ANNOUNCED_NS, np.clip(by_chance_ns, COINCIDENCE_NS, ANNOUNCED_NS))
     by_end = np.argsort(tasks.end_ns, kind="stable")
     place = np.searchsorted(tasks.end_ns[by_end], tasks.start_ns[waiting], side="right") - 1
     found = np.full(len(waiting), -1, dtype=np.int64)

@@ -1,17 +1,18 @@
 """Turns a recorded job into the tasks a replay runs; see ``CaptureGraph``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from engine.analyses.communication import Collective, JobCommunication, communication
-from engine.core.arrays import Int32Array, Int64Array
+from engine.analyses.communication import JobCommunication, communication
+from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import TaskGraph
 from engine.replay.capture_graph import CaptureGraph, Gaps, RecordedSteps
+from engine.replay.meetings import meetings_of
 from engine.replay.rank_graph import RankWriter
 from engine.replay.rank_plan import RankPlan, rank_plan
 from engine.runtime.scheduler.meetings import MeetingFault, find_meetings
@@ -54,10 +55,10 @@ def capture_graph(
     origin_ns = _origins(job, plans)
     builder = GraphBuilder()
     builder.groups.extend(_groups(talk))
-    rendezvous = _Rendezvous(builder)
+    meetings = meetings_of(talk, builder)
     for rank, plan in plans.items():
         writer = RankWriter(builder, plan, rank, origin_ns[rank], gaps)
-        writer.write(rendezvous.of(plan.collectives))
+        writer.write(meetings[rank])
     graph = _without_faults(builder.build(), log)
     return CaptureGraph(
         job=job,
@@ -86,31 +87,6 @@ def _groups(talk: JobCommunication) -> list[ParallelGroup]:
                 ranks = tuple(sorted({arrival.rank for arrival in item.members}))
                 known[item.group] = ParallelGroup(item.group, item.group_name, ranks)
     return [known[identifier] for identifier in sorted(known)]
-
-
-@dataclass(eq=False)
-class _Rendezvous:
-    """Gives the members of one collective one number."""
-
-    builder: GraphBuilder
-
-    def __post_init__(self) -> None:
-        self._known: dict[tuple[object, ...], int] = {}
-
-    def of(self, collectives: tuple[Collective, ...]) -> Int32Array:
-        """Returns the number of each collective, int32; −1 where members are missing. A turn per collective."""
-        numbers = np.full(len(collectives), ABSENT, dtype=np.int32)
-        seen: dict[tuple[object, ...], int] = {}
-        for index, item in enumerate(collectives):
-            if len(item.members) < 2 or item.transfer_ns is None:
-                continue
-            met = tuple((arrival.rank, arrival.start_ns, arrival.end_ns) for arrival in item.members)
-            seen[met] = seen.get(met, -1) + 1
-            key = (met, seen[met])
-            if key not in self._known:
-                self._known[key] = self.builder.new_rendezvous()
-            numbers[index] = self._known[key]
-        return numbers
 
 
 def _without_faults(graph: TaskGraph, log: DiagnosticLog) -> TaskGraph:

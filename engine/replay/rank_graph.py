@@ -9,6 +9,7 @@ from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import Stream, TaskKind
 from engine.replay.capture_graph import Gaps
+from engine.replay.meetings import RankMeetings
 from engine.replay.rank_plan import RankPlan
 from engine.trace.strings import ABSENT
 
@@ -33,14 +34,10 @@ class RankWriter:
     origin_ns: int
     gaps: Gaps
 
-    def write(self, rendezvous: Int32Array) -> None:
-        """Adds host tasks, device tasks with the gaps before them, and all waits.
-
-        Args:
-            rendezvous: int32, shape (the rank's collectives,).
-        """
+    def write(self, meetings: RankMeetings) -> None:
+        """Adds host tasks, device tasks with the gaps before them, and all waits."""
         first_host = self._add_host()
-        position, gap_of = self._add_device(first_host, rendezvous)
+        position, gap_of = self._add_device(first_host, meetings)
         waits, host_waits = self.plan.waits, self.plan.host_waits
         self.builder.add_edges(position[waits.before], position[waits.after])
         held = gap_of[waits.after] >= 0
@@ -88,7 +85,7 @@ class RankWriter:
         words = [self.builder.strings.intern(strings.text(item)) if item >= 0 else ABSENT for item in distinct.tolist()]
         return np.array(words, dtype=np.int32)[inverse] if len(ids) else ids
 
-    def _add_device(self, first_host: int, rendezvous: Int32Array) -> tuple[Int32Array, Int32Array]:
+    def _add_device(self, first_host: int, meetings: RankMeetings) -> tuple[Int32Array, Int32Array]:
         """Returns the graph's index of each device task and of the gap before it (−1 for none)."""
         plan, tasks = self.plan, self.plan.tasks
         gap_ns = self._gaps_ns()
@@ -103,7 +100,7 @@ class RankWriter:
         launch = np.where(plan.dispatch.launched_by >= 0, plan.dispatch.launched_by + first_host, ABSENT)
         inferred = np.zeros(len(tasks), dtype=np.uint8)
         inferred[plan.waits.after[plan.waits.inferred > 0]] = 1
-        columns = self._device_columns(rendezvous)
+        columns = self._device_columns(meetings)
         first = self.builder.add_tasks(
             count,
             launch[of_row],
@@ -137,7 +134,7 @@ class RankWriter:
         loose: BoolArray = tasks.is_first & (others_ns < self.origin_ns)
         return np.where(loose, gap_ns, constant_ns)
 
-    def _device_columns(self, rendezvous: Int32Array) -> dict[str, AnyArray]:
+    def _device_columns(self, meetings: RankMeetings) -> dict[str, AnyArray]:
         """Returns name, time, rendezvous, bytes, shape and group per device task."""
         plan, trace, tasks = self.plan, self.plan.trace, self.plan.tasks
         plain = tasks.collective < 0
@@ -153,10 +150,10 @@ class RankWriter:
         # One turn per collective.
         for row in np.flatnonzero(~plain).tolist():
             item = plan.collectives[tasks.collective[row]]
-            number = rendezvous[tasks.collective[row]]
+            number = meetings.rendezvous[tasks.collective[row]]
             name[row] = self.builder.strings.intern(item.name)
             group[row] = self.builder.strings.intern(item.group) if item.group else ABSENT
-            size_bytes[row] = item.bytes or 0
+            size_bytes[row] = meetings.bytes[tasks.collective[row]]
             meeting[row] = number
             if number >= 0 and item.transfer_ns is not None:
                 duration_ns[row] = min(item.transfer_ns, duration_ns[row])

@@ -17,7 +17,7 @@ from engine.replay.capture_graph import HostSource
 from engine.replay.dependencies import Waits, awaited_by_host, device_waits
 from engine.replay.device_tasks import DeviceTasks, device_tasks
 from engine.replay.dispatch import Dispatch
-from engine.replay.dispatch_gaps import spread_chain
+from engine.replay.dispatch_inferred import inferred_chain
 from engine.replay.dispatch_launches import launched_chain
 from engine.replay.recorded_waits import recorded_waits
 from engine.replay.task_kinds import task_kinds
@@ -73,7 +73,7 @@ def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: Diagnostic
     dispatch = launched_chain(trace, tasks, launch, log)
     source = HostSource.LAUNCHES
     if dispatch is None:
-        dispatch, source = spread_chain(tasks), HostSource.GAPS
+        dispatch, source = inferred_chain(trace, tasks, collectives)
     recorded = recorded_waits(trace, tasks, kinds, launch)
     announced, told = announced_waits(trace, tasks, launch)
     waits = device_waits(tasks, dispatch, computes, recorded, announced, told)
@@ -88,7 +88,10 @@ def _whole_device(trace: Trace, dispatch: Dispatch) -> BoolArray:
     """Returns which host tasks wait for every stream, bool, shape (host tasks,)."""
     names = names_holding(trace.strings, ("devicesync", "synchronizedevice", "ctxsync"))
     rows = np.maximum(dispatch.event, 0)
-    answer: BoolArray = np.isin(trace.events.name[rows], names) & (dispatch.event >= 0)
+    if len(trace.events) == 0:
+        return np.ones(len(rows), dtype=np.bool_)
+    # Inferred waits are those of a host that found the whole device idle.
+    answer: BoolArray = np.isin(trace.events.name[rows], names) | (dispatch.event < 0)
     return answer
 
 

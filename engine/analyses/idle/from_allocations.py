@@ -30,7 +30,7 @@ _FRAMEWORK = "PTA"
 def causes_from_allocations(trace: Trace, gaps: DeviceGaps) -> IdleVerdicts:
     """Returns the cause of every gap; all UNKNOWN where the capture holds no allocator history either."""
     verdicts = IdleVerdicts(len(gaps))
-    moment_ns = _allocator_moments(trace)
+    moment_ns = allocator_moments(trace)
     if len(moment_ns) == 0:
         return verdicts
     none = np.full(len(gaps), ABSENT, dtype=np.int32)
@@ -46,7 +46,7 @@ def causes_from_allocations(trace: Trace, gaps: DeviceGaps) -> IdleVerdicts:
     return verdicts
 
 
-def _allocator_moments(trace: Trace) -> Int64Array:
+def allocator_moments(trace: Trace) -> Int64Array:
     """Returns when the framework's allocator was called, int64 ns, ascending."""
     log = trace.memory
     times = [log.allocations.allocated_at_ns, log.allocations.freed_at_ns]
