@@ -1,9 +1,9 @@
 """A block as one task: how long it is on the device, what slows it, and when it ends behind transfers of others.
 
-A chain of operators is linear in the (max, +) sense where nothing slows them: from host start h, computing free at c
-and transfers free at t it ends at max(h + done, c + busy, t + behind). Transfers of the block slow the operators beside
-them, which is counted here exactly; transfers of other parts of the program slow the block as a whole, by the mean
-over its operators.
+A chain of operators is linear in the (max, +) sense where nothing slows them: from host start h, earlier blocks done
+at c and the queue of transfers free at t it ends at max(h + done, c + busy, t + behind). Transfers of the block slow
+the operators beside them, which is counted here exactly; transfers of other parts of the program slow the block as a
+whole, by the mean over its operators.
 """
 
 from dataclasses import dataclass
@@ -116,17 +116,17 @@ def chain_end(
     """
     host = host_start_ns
     computing = computing_free_ns
-    last = transfers_free_ns
-    before = transfers_free_ns
-    ends = transfers_free_ns
+    last = computing_free_ns
+    before = computing_free_ns
+    queue = transfers_free_ns
     worked = np.int64(0)
     for operator in range(len(host_ns)):
         host += host_ns[operator]
         if is_collective[operator]:
-            start = max(host, max(computing, last))
+            start = max(host, max(computing, queue))
             before = last
             last = start + device_ns[operator]
-            ends = last
+            queue = last
         else:
             start = max(host, computing)
             if awaits[operator] == 0:
@@ -135,8 +135,8 @@ def chain_end(
                 start = max(start, before)
             factor = 1.0 + slowdown_ratio[operator]
             taken = np.int64(np.rint(device_ns[operator] * factor))
-            if not always_slowed and taken > ends - start:
-                beside = max(ends - start, np.int64(0))
+            if not always_slowed and taken > last - start:
+                beside = max(last - start, np.int64(0))
                 taken = beside + np.int64(np.rint(device_ns[operator] - beside / factor))
             computing = start + taken
             worked += taken

@@ -193,7 +193,7 @@ class _StageWriter:
         if self._is_last(chunk):
             self._add(Item(ItemKind.BLOCK, "loss.backward", number, end - 1))
             if last:
-                self._reduce(self._part("head"))
+                self._reduce(self._part("norm", "head"))
         else:
             self._add(
                 Item(
@@ -209,15 +209,15 @@ class _StageWriter:
         if self._is_first(chunk):
             self._add(Item(ItemKind.BLOCK, "embedding.backward", number, begin))
             if last:
-                self._reduce(self._part("embedding"))
+                self._reduce(self._part("embedding", "positions"))
         else:
             self._add(Item(ItemKind.SEND, "g", number, begin, key=("b", number, self._hop(chunk))))
 
     def _layers(self, chunk: int) -> range:
         return stage_layers(self._stage, chunk, self._scenario.model.layers, self._parallel)
 
-    def _part(self, name: str) -> tuple[WeightTensor, ...]:
-        return tuple(tensor for tensor in self._weights if tensor.name == name)
+    def _part(self, *names: str) -> tuple[WeightTensor, ...]:
+        return tuple(tensor for tensor in self._weights if tensor.name in names)
 
     def _reduce(self, tensors: tuple[WeightTensor, ...]) -> None:
         """Reduces gradients over the replicas as soon as they are complete and their bucket is full."""
@@ -226,12 +226,12 @@ class _StageWriter:
 
     def _exchange_all(self, kind: CollectiveKind, element_bytes: int, name: str) -> None:
         """Exchanges the stage's weights layer by layer, in the order the forward pass needs them."""
-        self._exchange(kind, element_bytes, name, ("embedding",), self._part("embedding"))
+        self._exchange(kind, element_bytes, name, ("embedding",), self._part("embedding", "positions"))
         for chunk in range(self._parallel.virtual_pipeline):
             for index in range(self._per_chunk):
                 layer = layer_weights(self._scenario.model, self._parallel)
                 self._exchange(kind, element_bytes, name, (self._slot(chunk, index),), layer)
-        self._exchange(kind, element_bytes, name, ("head",), self._part("head"))
+        self._exchange(kind, element_bytes, name, ("head",), self._part("norm", "head"))
 
     def _exchange(
         self,
@@ -280,8 +280,17 @@ class _StageWriter:
         self._add(Item(ItemKind.AWAIT))
         self._items += exchanges.restores()
         if parallel.pipeline > 1:
-            norm = CollectiveKind.ALL_REDUCE
-            self._add(Item(ItemKind.EXCHANGE, key=("norm",), payload_bytes=4, collective=norm, group=GroupKind.MODEL))
+            # The norm of the gradients follows their exchange in its queue.
+            self._add(
+                Item(
+                    ItemKind.EXCHANGE,
+                    key=("norm",),
+                    payload_bytes=4,
+                    collective=CollectiveKind.ALL_REDUCE,
+                    group=GroupKind.MODEL,
+                    shares_queue=self._settings.one_queue,
+                )
+            )
             self._add(Item(ItemKind.AWAIT))
         self._add(Item(ItemKind.BLOCK, f"optimizer.{self._stage}"))
         if self._gathers_parameters and not self._overlaps_parameters:

@@ -25,6 +25,34 @@ JOBS: dict[str, dict[str, Any]] = {
     "gpipe": {"device": {"count": 2}, "parallel": {"pipeline": 2, "schedule": "gpipe"}},
     "interleaved": {"device": {"count": 4}, "parallel": {"pipeline": 2, "virtual_pipeline": 2, "tensor": 2}},
     "overlaps": {"device": {"count": 8}, "parallel": {"tensor": 4}, "optimizations": {**FUSED, **OVERLAPS}},
+    "chunks": {
+        "device": {"count": 8},
+        "parallel": {"tensor": 4},
+        "optimizations": {**FUSED, "communication.chunking": {"chunks": 3}},
+    },
+    "compression": {
+        "device": {"count": 8},
+        "parallel": {"pipeline": 2},
+        "optimizations": {**FUSED, **OVERLAPS, "communication.topk_compression": {}},
+    },
+    "buckets": {
+        "device": {"count": 4},
+        "optimizations": {
+            **FUSED,
+            "communication.overlap_gradients": {"bucket_bytes": 20_000_000},
+            "communication.quantized_gradients": {"bits": 8},
+        },
+    },
+    "one queue": {
+        "device": {"count": 8},
+        "parallel": {"tensor": 2, "pipeline": 2},
+        "optimizations": {**FUSED, **OVERLAPS, "host.streams": {"count": 1}},
+    },
+    "one queue for all": {
+        "device": {"count": 8, "per_node": 2},
+        "parallel": {"tensor": 2},
+        "optimizations": {**FUSED, "communication.overlap_gradients": {}, "host.streams": {"count": 1}},
+    },
     "recompute": {"memory": {"recompute": "full"}},
     "unfused": {"optimizations": {}},
     "tiers": {"memory": {"tiering": {"cold": ["optimizer_state"], "prefetch_distance": 3}}},
