@@ -14,6 +14,7 @@ _CALLS = (
     ("all_reduce", re.compile(r"all_?reduce", re.IGNORECASE), "torch_npu.npu_mm_all_reduce_base"),
     ("reduce_scatter", re.compile(r"reduce_?scatter", re.IGNORECASE), "torch_npu.npu_mm_reduce_scatter_base"),
 )
+_GATHER = re.compile(r"all_?gather", re.IGNORECASE)
 _TENSOR_PARALLEL = ("tensor_model_parallel_size", "tensor_parallel_size", "tp_size")
 _AT_ONCE_NS = 50_000
 """The collective starts within this of the product's end, else something else came between."""
@@ -78,6 +79,42 @@ def matmul_communication(trace: Trace, sequence: KernelSequence) -> JoinedProduc
         collective_ns=trace.events.duration_ns[rows[hit]],
         start_ns=sequence.start_ns[previous[hit]],
         end_ns=end_ns[hit],
+    )
+
+
+def gathered_products(trace: Trace, sequence: KernelSequence) -> JoinedProducts | None:
+    """Returns the pairs of an exposed gathering and the product right after it, None as ``matmul_communication``."""
+    sizes = trace.metadata.parallel_sizes
+    if sequence.is_gpu or any(sizes.get(key) == 1 for key in _TENSOR_PARALLEL):
+        return None
+    rows = np.flatnonzero(activities(trace) == Activity.COMMUNICATION).astype(np.int32)
+    names, inverse = np.unique(trace.events.name[rows], return_inverse=True)
+    gathers = [_GATHER.search(trace.strings.text(name)) is not None for name in names.tolist()]
+    rows = rows[np.array(gathers, dtype=np.bool_)[inverse]] if len(rows) else rows
+    if len(rows) == 0 or len(sequence) == 0:
+        return None
+    order = np.argsort(sequence.start_ns, kind="stable")
+    starts = sequence.start_ns[order]
+    ends = np.sort(sequence.end_ns)
+    start_ns, end_ns = trace.events.start_ns[rows], trace.events.start_ns[rows] + trace.events.duration_ns[rows]
+    after = np.searchsorted(starts, end_ns, side="left")
+    following = order[np.minimum(after, len(order) - 1)]
+    is_product = np.isin(sequence.word, [index for index, word in enumerate(sequence.words) if word == "matmul"])
+    # Nothing computes while it lasts: as many kernels have ended by its start as have started by its end.
+    exposed = np.searchsorted(ends, start_ns, side="right") == after
+    at_once = sequence.start_ns[following] - end_ns <= _AT_ONCE_NS
+    hit = (after < len(order)) & is_product[following] & exposed & at_once
+    if not np.any(hit):
+        return None
+    product = following[hit]
+    return JoinedProducts(
+        call="torch_npu.npu_all_gather_base_mm",
+        product=sequence.event[product],
+        collective=rows[hit],
+        product_ns=sequence.duration_ns[product],
+        collective_ns=trace.events.duration_ns[rows[hit]],
+        start_ns=start_ns[hit],
+        end_ns=sequence.end_ns[product],
     )
 
 

@@ -69,7 +69,8 @@ class JoinedTasks:
         groups: What is joined.
         kept: int32, shape (groups,): the member of each group that stays, as the fused kernel.
         node: int32, shape (tasks,): what stands for each task: the kept one of its group, else itself.
-        launching: bool, shape (dependencies,): launches of members that vanish, and of the gaps before them.
+        vanishing: bool, shape (dependencies,): launches of members that vanish and of the gaps before them, and what
+            members wait for inside their group: a collective of one rank exchanges nothing.
         gaps: int32: GAP tasks before members that vanish.
     """
 
@@ -77,7 +78,7 @@ class JoinedTasks:
     groups: TaskGroups
     kept: Int32Array
     node: Int32Array
-    launching: BoolArray
+    vanishing: BoolArray
     gaps: Int32Array
 
     @classmethod
@@ -94,7 +95,11 @@ class JoinedTasks:
         is_gone[vanishing] = True
         is_gone[gaps] = True
         from_host = (graph.stream[view.before] == Stream.HOST) & (graph.rank[view.before] == graph.rank[view.after])
-        return cls(view, groups, kept, node, is_gone[view.after] & from_host, gaps)
+        later = np.zeros(len(graph), dtype=np.bool_)
+        later[groups.tasks] = True
+        later[groups.tasks[groups.offsets[:-1]]] = False
+        alone = _lonely_collectives(graph)[view.before] & later[view.after]
+        return cls(view, groups, kept, node, (is_gone[view.after] & from_host) | alone, gaps)
 
     @property
     def stays(self) -> BoolArray:
@@ -106,8 +111,8 @@ class JoinedTasks:
         """Returns the host tasks, int32, that launched nothing but what vanishes."""
         graph, view = self.view.graph, self.view
         spare = np.zeros(len(graph), dtype=np.bool_)
-        spare[view.before[self.launching]] = True
-        spare[view.before[~self.launching & (graph.stream[view.after] != Stream.HOST)]] = False
+        spare[view.before[self.vanishing]] = True
+        spare[view.before[~self.vanishing & (graph.stream[view.after] != Stream.HOST)]] = False
         return np.flatnonzero(spare & (graph.kind == TaskKind.HOST)).astype(np.int32)
 
     def groups_on_circles(self) -> BoolArray:
@@ -120,11 +125,20 @@ class JoinedTasks:
             place[meeting] = meeting[first][inverse]
         left = view.by_queue[self.stays[view.by_queue]]
         same = view.queue[left[1:]] == view.queue[left[:-1]]
-        listed = np.flatnonzero(~self.launching)
+        listed = np.flatnonzero(~self.vanishing)
         waits = place[np.concatenate((view.before[listed], left[:-1][same]))]
         waiting = place[np.concatenate((view.after[listed], left[1:][same]))]
         outside = waits != waiting
         return on_circles(waits[outside], waiting[outside], len(graph))[self.kept]
+
+
+def _lonely_collectives(graph: TaskGraph) -> BoolArray:
+    """Returns which tasks are collectives of a group of one rank (tensor parallelism of 1), bool, shape (tasks,)."""
+    groups = [graph.strings.id_of(group.id) for group in graph.groups if len(group.ranks) == 1]
+    result: BoolArray = (graph.kind == TaskKind.COLLECTIVE) & np.isin(
+        graph.group, [item for item in groups if item >= 0]
+    )
+    return result
 
 
 def _kept_tasks(view: GraphView, groups: TaskGroups) -> Int32Array:

@@ -75,9 +75,10 @@ class PatternFusion:
             return no_effect(f"{len(places[0].found)} {self.chain}, but {call} has no derivative and this is training")
         fused = _named(plan.graph, self.fused)
         if np.any(fused):
-            names = sorted(set(plan.graph.strings.texts(plan.graph.name[fused])))
-            listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-            return already_on(f"{int(fused.sum()):,} kernels are fused already ({listed})")
+            names = set(plan.graph.strings.texts(plan.graph.name[fused]))
+            whole = re.compile(rf"[a-z]*(?:{self.fused.pattern})[a-z]*", re.I)
+            words = sorted({match.group().removeprefix("aclnn") for match in map(whole.search, names) if match})
+            return already_on(f"{int(fused.sum()):,} kernels are fused already ({', '.join(words)})")
         tasks = int(np.count_nonzero((plan.graph.stream != Stream.HOST) & (plan.graph.kind != TaskKind.COLLECTIVE)))
         return no_effect(f"no {self.chain} among {tasks:,} device tasks")
 

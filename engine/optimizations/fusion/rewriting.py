@@ -111,7 +111,7 @@ def _compacted(joined: JoinedTasks, columns: dict[str, Any], stays: BoolArray, n
     position = np.full(len(graph) + 1, ABSENT, dtype=np.int32)  # the last entry answers for −1
     position[tasks] = np.arange(len(tasks), dtype=np.int32)
     waits, waiting = node[view.before], node[view.after]
-    listed = ~joined.launching & (waits >= 0) & (waits != waiting)
+    listed = ~joined.vanishing & (waits >= 0) & (waits != waiting)
     # A fused kernel's own launch stays its first dependency: rows keep the order they are given in.
     own = np.flatnonzero(listed & (waiting == view.after) & stays[view.after])
     joining = np.flatnonzero(listed & (waiting != view.after))
