@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from engine.cli.advise import advise
 from engine.cli.analyze import analyze
+from engine.cli.bench import bench
 from engine.cli.compare import compare
 from engine.cli.console import EXIT_CANCELLED, EXIT_UNUSABLE_INPUT
 from engine.cli.convert import convert
@@ -20,6 +21,7 @@ from engine.cli.models import models
 from engine.cli.optimizations import optimizations
 from engine.cli.replay import replay
 from engine.cli.simulate import simulate
+from engine.cli.tune import tune
 from engine.cli.whatif import whatif
 from engine.core.errors import EngineError, OperationCancelled
 
@@ -43,6 +45,7 @@ def build_cli(show_window: ShowWindow | None = None) -> typer.Typer:
         info,
         analyze,
         advise,
+        bench,
         compare,
         convert,
         devices,
@@ -52,6 +55,7 @@ def build_cli(show_window: ShowWindow | None = None) -> typer.Typer:
         replay,
         simulate,
         whatif,
+        tune,
         demo_command(show_window),
     )
     for command in commands:

@@ -88,7 +88,7 @@ def capture_side(run: CaptureRun) -> Side:
         stranded_bytes={
             rank: item.stranded_bytes for rank, item in outcomes.items() if item.stranded_bytes is not None
         },
-        operator_ns=operator_totals(graph, np.ones(len(graph), dtype=np.bool_)),
+        operator_ns=operator_totals(graph),
         communication_share_ratio=shares.communication_ratio,
         bubble_ratio=shares.bubble_ratio,
         record=record,

@@ -7,6 +7,7 @@ from engine.core.errors import ScenarioError
 from engine.core.progress import CancelToken, Progress
 from engine.whatif.results import Side
 from engine.whatif.scenario_side import scenario_side
+from engine.workloads.relayout import with_layout
 from engine.workloads.results import RunStatus
 from engine.workloads.scenario import Scenario
 from engine.workloads.scenario_checks import check_scenario
@@ -50,6 +51,7 @@ def fewest_devices(
     """
     if not candidate.tokens_per_s or not tokens_per_s:
         return None
+    scenario = with_layout(scenario)
     own = scenario.parallel.data
     known = {own: candidate.tokens_per_s}
 

@@ -13,6 +13,7 @@ from engine.whatif.capture_what_if import capture_what_if
 from engine.whatif.results import WhatIf
 from engine.whatif.scenario_what_if import scenario_what_if
 from engine.whatif.subject import CaptureSubject, Subject
+from engine.whatif.trial import ordered
 
 
 def what_if(
@@ -35,11 +36,10 @@ def what_if(
         ScenarioError: The job as it is cannot run.
         OperationCancelled: Cancelled.
     """
-    order = [item.id for item in in_order(registry)]
-    ordered = sorted(chosen, key=lambda item: order.index(item.id))
+    in_turn = ordered(chosen, registry)
     if isinstance(subject, CaptureSubject):
-        return capture_what_if(subject, ordered, progress, cancel)
-    return scenario_what_if(subject, ordered, registry, progress, cancel)
+        return capture_what_if(subject, in_turn, progress, cancel)
+    return scenario_what_if(subject, in_turn, registry, progress, cancel)
 
 
 def applicability(

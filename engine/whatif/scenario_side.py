@@ -1,12 +1,15 @@
 """A simulated job as one side of a what-if."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+import numpy as np
+
+from engine.core.arrays import Int64Array
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
+from engine.graph.task_graph import TaskGraph, TaskKind
 from engine.trace.job import Job
 from engine.whatif.operator_totals import operator_totals
-from engine.whatif.results import Side
+from engine.whatif.results import Shares, Side
 from engine.workloads.recording import record_run
 from engine.workloads.results import ClassMemory, RunResult
 from engine.workloads.scenario import Scenario
@@ -31,6 +34,7 @@ def scenario_side(scenario: Scenario, progress: Progress = no_progress, cancel: 
         return record_run(result.profiled, result.histories, LEVEL, progress, cancel)
 
     tokens = result.tokens_per_s
+    tasks = _profiled_tasks(result)
     return Side(
         status=result.status,
         step_ns=result.step_ns,
@@ -39,11 +43,12 @@ def scenario_side(scenario: Scenario, progress: Progress = no_progress, cancel: 
         peak_allocated_bytes=_by_rank(result, lambda memory: int(memory.peak_allocated_bytes.max(initial=0))),
         peak_reserved_bytes=_by_rank(result, lambda memory: int(memory.peak_reserved_bytes.max(initial=0))),
         stranded_bytes=_by_rank(result, lambda memory: int(memory.stranded_bytes.max(initial=0))),
-        operator_ns=_operator_ns(result),
+        operator_ns=operator_totals(*tasks) if tasks else {},
         communication_share_ratio=result.communication_share_ratio,
         bubble_ratio=result.bubble_ratio,
         record=record,
         run=result,
+        shares=_shares(result, *tasks) if tasks and len(result.step_ns) else None,
     )
 
 
@@ -51,11 +56,11 @@ def _by_rank(result: RunResult, value: Callable[[ClassMemory], int]) -> dict[int
     return {rank: value(memory) for memory in result.memory for rank in memory.ranks}
 
 
-def _operator_ns(result: RunResult) -> Mapping[str, int]:
-    """Returns the device time of each operator in the profiled steps, all ranks together, as priced."""
+def _profiled_tasks(result: RunResult) -> tuple[TaskGraph, Int64Array] | None:
+    """Returns the profiled steps operator by operator, one rank of each class, and the ranks each task stands for."""
     run = result.profiled
     if not run.steps:
-        return {}
+        return None
     one_of_each = tuple((ranks, members[:1]) for ranks, members in run.classes)
     detail = step_detail(
         [step.step for step in run.steps],
@@ -64,9 +69,34 @@ def _operator_ns(result: RunResult) -> Mapping[str, int]:
         one_of_each,
         [step.executed for step in run.steps],
     )
-    member_count = {members[0]: len(members) for _, members in run.classes}
-    totals: Counter[str] = Counter()
-    for rank, count in member_count.items():
-        for name, duration_ns in operator_totals(detail.graph, detail.graph.rank == rank).items():
-            totals[name] += duration_ns * count
-    return totals
+    weight = np.zeros(int(detail.graph.rank.max(initial=0)) + 1, dtype=np.int64)
+    for _, members in run.classes:
+        weight[members[0]] = len(members)
+    return detail.graph, weight[detail.graph.rank]
+
+
+def _shares(result: RunResult, graph: TaskGraph, weight: Int64Array) -> Shares:
+    """Returns where the profiled steps go, mean over ranks; computing as priced, without what transfers slow it by."""
+    scenario = result.scenario
+    profiled = [step.step for step in result.profiled.steps]
+    step_ns = int(result.step_ns[profiled].sum())
+    whole_ns = step_ns * scenario.device_count
+
+    def part(kinds: tuple[TaskKind, ...]) -> float:
+        chosen = np.isin(graph.kind, kinds)
+        return float((graph.duration_ns[chosen] * weight[chosen]).sum()) / whole_ns if whole_ns else 0.0
+
+    cube, vector = part((TaskKind.CUBE, TaskKind.MIX)), part((TaskKind.VECTOR, TaskKind.AI_CPU))
+    warm = slice(1 if len(result.step_ns) > 1 else 0, len(result.step_ns))
+    stall_ns = max((int(item.stall_ns[warm].sum()) for item in result.memory), default=0)
+    allocator = min(stall_ns / max(int(result.step_ns[warm].sum()), 1), 1.0)
+    known = cube + vector + result.communication_share_ratio + result.bubble_ratio + allocator
+    return Shares(
+        cube_ratio=cube,
+        vector_ratio=vector,
+        communication_ratio=result.communication_share_ratio,
+        bubble_ratio=result.bubble_ratio,
+        waiting_ratio=0.0,
+        allocator_ratio=allocator,
+        host_ratio=max(1.0 - known, 0.0),
+    )
