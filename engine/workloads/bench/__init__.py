@@ -1,0 +1,1 @@
+"""Benchmarks of scenarios: measured, compared with a baseline, kept over time."""
