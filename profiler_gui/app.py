@@ -15,6 +15,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 
 from profiler_gui.commands.panes import NO_DOCKS, PaneContext, PaneFactory, PanePlace
+from profiler_gui.panels.whatif.actions import whatif_commands
 from profiler_gui.session.failure import failure_of
 from profiler_gui.session.opening import cache_directory
 from profiler_gui.session.session import Session
@@ -40,7 +41,7 @@ def pane_factories() -> tuple[PaneFactory, ...]:
     """Returns every pane in the order of the rail and of the docks, fresh for one window.
 
     A pane's widgets are imported when it is first seen: what is imported here delays the first paint. Keys of pages:
-    Ctrl+1 Overview, 2 Timeline, 3 Memory, 4 Communication, 5 Fusion.
+    Ctrl+1 Overview, 2 Timeline, 3 Memory, 4 Communication, 5 Fusion, 6 What-if.
     """
     return (
         PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1", docks=NO_DOCKS),
@@ -48,6 +49,16 @@ def pane_factories() -> tuple[PaneFactory, ...]:
         PaneFactory("memory", "&Memory", PanePlace.PAGE, _memory, key="Ctrl+3"),
         PaneFactory("communication", "&Communication", PanePlace.PAGE, _communication, key="Ctrl+4"),
         PaneFactory("fusion", "&Fusion", PanePlace.PAGE, _fusion, key="Ctrl+5"),
+        PaneFactory(
+            "whatif",
+            "What-&if",
+            PanePlace.PAGE,
+            _whatif,
+            whatif_commands,
+            key="Ctrl+6",
+            docks=frozenset({PanePlace.LEFT}),
+        ),
+        PaneFactory("optimizations", "Optimi&zations", PanePlace.LEFT, _optimizations),
         PaneFactory("details", "&Details", PanePlace.RIGHT, _details),
         PaneFactory("events", "&Events", PanePlace.BOTTOM, _events),
         PaneFactory("operators", "O&perators", PanePlace.BOTTOM, _operators),
@@ -87,6 +98,26 @@ def _fusion(context: PaneContext) -> QWidget:
     from profiler_gui.panels.fusion.page import FusionPage
 
     return FusionPage(context)
+
+
+def _whatif(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.whatif.page import WhatIfPage
+
+    return WhatIfPage(context, _timeline_of)
+
+
+def _timeline_of(context: PaneContext) -> QWidget:
+    """Returns one more timeline, of the session in ``context``, that arranges its tracks by itself."""
+    from profiler_gui.timeline.state import TimelineState
+    from profiler_gui.timeline.view import TimelineView
+
+    return TimelineView(context, TimelineState(context.session, context.settings, context.session), is_compact=True)
+
+
+def _optimizations(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.optimizations.panel import OptimizationsPanel
+
+    return OptimizationsPanel(context)
 
 
 def _details(context: PaneContext) -> QWidget:

@@ -40,6 +40,8 @@ class PanePlace(StrEnum):
     """A dock below the pages, in tabs."""
     RIGHT = "right"
     """A dock at the right."""
+    LEFT = "left"
+    """A dock at the left."""
 
 
 ALL_DOCKS = frozenset({PanePlace.BOTTOM, PanePlace.RIGHT})

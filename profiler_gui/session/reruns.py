@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,15 @@ if TYPE_CHECKING:  # the engine's what-ifs are imported after the first paint
     from engine.optimizations.interface import Applicability
     from engine.optimizations.selection import Refusal
     from profiler_gui.session.session import Session
+
+
+class Shown(StrEnum):
+    """Which of the compared runs views show."""
+
+    BOTH = "both"
+    A = "a"
+    B = "b"
+
 
 RERUN_AFTER_MS = 300
 """A rerun starts this long after the last change of a toggle."""
@@ -63,7 +73,7 @@ class Reruns(QObject):
         self._tree = RunTree()
         self._compared = (BASELINE, BASELINE)
         self._refused: tuple[Refusal, ...] = ()
-        self._shows_baseline = False
+        self._shown = Shown.BOTH
         self._is_wanted = False
         self._job = LatestJob(self)
         self._job.running_changed.connect(self.busy_changed)
@@ -128,9 +138,9 @@ class Reruns(QObject):
         return self._tree.found(self._session.toggles.chosen) is None and bool(self._session.toggles.on)
 
     @property
-    def shows_baseline(self) -> bool:
-        """Whether A is shown where B otherwise is: what blinking turns."""
-        return self._shows_baseline
+    def shown(self) -> Shown:
+        """Which of the compared runs views show: both, or while blinking one of them."""
+        return self._shown
 
     # What is asked for
 
@@ -159,13 +169,15 @@ class Reruns(QObject):
         """Compares two runs of the tree."""
         if (before, after) != self._compared:
             self._compared = (before, after)
-            self._shows_baseline = False
             self.runs_changed.emit()
 
     def blink(self) -> None:
-        """Shows A where B is, or B again."""
-        self._shows_baseline = not self._shows_baseline
-        self.runs_changed.emit()
+        """Shows A alone, then B in its place, then A again."""
+        self._show_sides(Shown.B if self._shown is Shown.A else Shown.A)
+
+    def show_both(self) -> None:
+        """Ends blinking."""
+        self._show_sides(Shown.BOTH)
 
     def close(self) -> None:
         """Ends the worker. Must be called before the program ends."""
@@ -173,6 +185,11 @@ class Reruns(QObject):
         self._job.close()
 
     # Inside
+
+    def _show_sides(self, shown: Shown) -> None:
+        if shown is not self._shown:
+            self._shown = shown
+            self.runs_changed.emit()
 
     def _follow_document(self) -> None:
         document = self._session.document
@@ -186,7 +203,7 @@ class Reruns(QObject):
         self._tree = RunTree()
         self._compared = (BASELINE, BASELINE)
         self._refused = ()
-        self._shows_baseline = False
+        self._shown = Shown.BOTH
         self.described.emit()
         self.runs_changed.emit()
         self._describe_if_wanted()
@@ -210,7 +227,6 @@ class Reruns(QObject):
     def _show(self, number: int) -> None:
         self._tree = self._tree.at(number)
         self._compared = (BASELINE, number)
-        self._shows_baseline = False
         self.runs_changed.emit()
 
     def _take(self, value: Any) -> None:

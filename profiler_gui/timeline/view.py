@@ -16,10 +16,19 @@ from profiler_gui.toolkit.translations import tr
 
 
 class TimelineView(QWidget):
-    """The rows of the rank in view on one time axis."""
+    """The rows of the rank in view on one time axis.
 
-    def __init__(self, context: PaneContext, state: TimelineState, parent: QWidget | None = None) -> None:
+    Args:
+        context: Of the window, or with another session.
+        state: Rows and scroll position.
+        is_compact: Whether it stands beside another one: without minimap and legend.
+    """
+
+    def __init__(
+        self, context: PaneContext, state: TimelineState, parent: QWidget | None = None, *, is_compact: bool = False
+    ) -> None:
         super().__init__(parent)
+        self._is_compact = is_compact
         session, theme = context.session, context.theme
         self._session = session
         self._state = state
@@ -39,7 +48,9 @@ class TimelineView(QWidget):
         self._show_rank()
 
     def _arrange(self) -> None:
-        self._corner.setFixedHeight(minimap.HEIGHT_PX + ruler.HEIGHT_PX)
+        self.minimap.setVisible(not self._is_compact)
+        self.legend.setVisible(not self._is_compact)
+        self._corner.setFixedHeight(ruler.HEIGHT_PX + (0 if self._is_compact else minimap.HEIGHT_PX))
         self._corner.setIndent(8)
         left, right = QWidget(self), QWidget(self)
         for column, widgets in (

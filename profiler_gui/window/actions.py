@@ -41,6 +41,9 @@ class Actions(QObject):
             session.annotations_changed,
             session.search_changed,
             session.busy_changed,
+            session.toggles_changed,
+            session.reruns.runs_changed,
+            session.reruns.busy_changed,
         ):
             signal.connect(self.update_states)
 

@@ -13,9 +13,16 @@ from profiler_gui.window.panes import PaneDock, PaneHost
 
 BOTTOM_HEIGHT_PX = 260
 RIGHT_WIDTH_PX = 340
+LEFT_WIDTH_PX = 380
 _AREAS = {
     PanePlace.BOTTOM: Qt.DockWidgetArea.BottomDockWidgetArea,
     PanePlace.RIGHT: Qt.DockWidgetArea.RightDockWidgetArea,
+    PanePlace.LEFT: Qt.DockWidgetArea.LeftDockWidgetArea,
+}
+_SIZES_PX = {
+    Qt.DockWidgetArea.BottomDockWidgetArea: BOTTOM_HEIGHT_PX,
+    Qt.DockWidgetArea.RightDockWidgetArea: RIGHT_WIDTH_PX,
+    Qt.DockWidgetArea.LeftDockWidgetArea: LEFT_WIDTH_PX,
 }
 
 
@@ -42,6 +49,7 @@ class Docks:
         window.setAnimated(False)  # docks come and go with the page
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
+        window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
         self.arrange()
 
     def __iter__(self) -> Iterator[PaneDock]:
@@ -83,9 +91,8 @@ class Docks:
     def _raise_first(self, area: Qt.DockWidgetArea, dock: PaneDock) -> None:
         dock.raise_()
         is_bottom = area is Qt.DockWidgetArea.BottomDockWidgetArea
-        size_px = BOTTOM_HEIGHT_PX if is_bottom else RIGHT_WIDTH_PX
         direction = Qt.Orientation.Vertical if is_bottom else Qt.Orientation.Horizontal
-        self._window.resizeDocks([dock], [size_px], direction)
+        self._window.resizeDocks([dock], [_SIZES_PX[area]], direction)
 
     def show(self, pane: str) -> None:
         """Brings a dock to the front; does nothing where there is none of that id."""

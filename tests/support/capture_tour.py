@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from profiler_gui.session.failure import Failure
 from profiler_gui.window.main_window import MainWindow
 
-PAGES = ("overview", "timeline", "memory", "communication", "fusion")
+PAGES = ("overview", "timeline", "memory", "communication", "fusion", "whatif")
 PATIENCE_S = 120.0
 MIN_COLOURS = 8
 """A page that shows something has text, lines and surfaces in more colours than this."""

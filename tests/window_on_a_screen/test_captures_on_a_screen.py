@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from tests.support.capture_tour import MIN_COLOURS, PAGES, Tour, colour_count
 from tests.support.windows import built_window
 
-KEYS_OF_PAGES = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4, Qt.Key.Key_5)
+KEYS_OF_PAGES = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4, Qt.Key.Key_5, Qt.Key.Key_6)
 CAPTURES = (
     "ascend/910b-qwen3-0.6b-pp2dp2",
     "pytorch/df_index_resolver.json.gz",

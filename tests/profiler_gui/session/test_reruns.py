@@ -7,6 +7,7 @@ import pytest
 from engine.optimizations.interface import Applicability, Verdict
 from engine.optimizations.selection import Refusal
 from profiler_gui.session.rerunning import Answered, Described
+from profiler_gui.session.reruns import Shown
 from profiler_gui.session.session import Session
 from tests.profiler_gui.session.test_simulating import PATIENCE_MS, SCENARIO
 from tests.support.panes import drawn
@@ -91,10 +92,15 @@ def test_any_two_runs_are_compared(session, asked):
     reruns.compare(1, 2)
     before, after = reruns.compared
     assert (before.chosen, after.chosen) == (ROPE, CHUNKS)
-    reruns.blink()
-    assert reruns.shows_baseline
-    reruns.compare(0, 2)
-    assert not reruns.shows_baseline
+
+
+def test_blinking_shows_one_of_the_two_in_the_place_of_the_other(session, asked):
+    shown = []
+    session.reruns.runs_changed.connect(lambda: shown.append(session.reruns.shown))
+    for _ in range(3):
+        session.reruns.blink()
+    session.reruns.show_both()
+    assert shown == [Shown.A, Shown.B, Shown.A, Shown.BOTH]
 
 
 def test_another_capture_forgets_everything(session, asked):

@@ -1,0 +1,137 @@
+"""One toggle: checkbox, chip, reason, the real switch, parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from profiler_gui.panels.optimizations.chips import Chip, ChipText
+from profiler_gui.panels.optimizations.parameters import ParameterEditors
+from profiler_gui.toolkit.theme import Theme
+from profiler_gui.toolkit.translations import tr
+
+if TYPE_CHECKING:  # the engine's optimizations are imported after the first paint
+    from engine.optimizations.interface import Optimization, Switch
+    from profiler_gui.session.toggles import Toggles
+
+INDENT_PX = 22
+
+
+class ToggleRow(QWidget):
+    """An optimization.
+
+    Signals:
+        switched: The user has pressed the checkbox.
+        edited: Name and value of a parameter; None for its default.
+    """
+
+    switched = Signal(bool)
+    edited = Signal(str, object)
+
+    def __init__(self, optimization: Optimization, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.optimization = optimization
+        self.box = QCheckBox(optimization.title.replace("&", "&&"))
+        self.box.setAccessibleName(optimization.title)
+        self.box.setToolTip("\n\n".join(filter(None, (optimization.summary, optimization.id))))
+        self.box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.box.clicked.connect(self.switched)
+        self.chip = Chip(theme)
+        self.reason = QLabel()
+        self.reason.setTextFormat(Qt.TextFormat.PlainText)
+        self.reason.setWordWrap(True)
+        self.reason.setForegroundRole(self.reason.foregroundRole().PlaceholderText)
+        self.parameters = ParameterEditors(optimization) if optimization.parameters else None
+        first = QHBoxLayout()
+        first.setSpacing(6)
+        first.addWidget(self.box, 1)
+        first.addWidget(self.chip)
+        below = QVBoxLayout()
+        below.setContentsMargins(INDENT_PX, 0, 0, 0)
+        below.setSpacing(2)
+        below.addWidget(self.reason)
+        if optimization.switches:
+            below.addWidget(SwitchLine(optimization.switches))
+        if self.parameters is not None:
+            self.parameters.edited.connect(self.edited)
+            below.addWidget(self.parameters)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 6)
+        layout.setSpacing(2)
+        layout.addLayout(first)
+        layout.addLayout(below)
+
+    def show_toggles(self, toggles: Toggles) -> None:
+        """Shows whether it is on, and its parameters. Emits nothing."""
+        self.box.setChecked(self.optimization.id in toggles.on)
+        if self.parameters is not None:
+            self.parameters.show_values(toggles.parameters_of(self.optimization.id))
+            self.parameters.setVisible(self.optimization.id in toggles.on)
+
+    def show_chip(self, chip: ChipText) -> None:
+        """Says what it does here."""
+        self.chip.show_text(chip)
+        self.reason.setText(chip.reason)
+        self.reason.setVisible(bool(chip.reason))
+        self.box.setAccessibleDescription(f"{chip.text}. {chip.reason}")
+
+    def matches(self, text: str) -> bool:
+        """Returns whether it is what the user looks for."""
+        sought = text.casefold()
+        item = self.optimization
+        return any(sought in part.casefold() for part in (item.title, item.id, item.summary))
+
+
+class SwitchLine(QWidget):
+    """The real switch, shortened to one line, with a button that copies it."""
+
+    def __init__(self, switches: tuple[Switch, ...], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._switch = switches[0]
+        self._label = _Shortened(self._switch.switch)
+        self._label.setToolTip("\n\n".join(switch_text(item) for item in switches))
+        self.button = QToolButton()
+        self.button.setText(tr("Copy"))
+        self.button.setAutoRaise(True)
+        self.button.setAccessibleName(tr("Copy switch: {switch}", switch=self._switch.switch))
+        self.button.setToolTip(tr("Copies the switch as it is set, called or written"))
+        self.button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._switch.switch))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self._label, 1)
+        row.addWidget(self.button)
+
+
+def switch_text(switch: Switch) -> str:
+    """Returns everything known of a switch, for a tooltip."""
+    where = " ".join(filter(None, (switch.framework, switch.versions)))
+    return "\n".join(filter(None, (f"{where}:", switch.switch, switch.note, switch.documented_in)))
+
+
+class _Shortened(QLabel):
+    """One line in the fixed font, its end cut off where there is no room; the whole stays in the tooltip."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._whole = " ".join(text.split())
+        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setAccessibleName(self._whole)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def minimumSizeHint(self) -> QSize:
+        """Qt: any width will do."""
+        return QSize(40, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Qt: another width shows more or less of it."""
+        super().resizeEvent(event)
+        self.setText(self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, self.width()))
+
+    def sizeHint(self) -> QSize:
+        """Qt: one line."""
+        return QSize(200, self.fontMetrics().height() + 2)

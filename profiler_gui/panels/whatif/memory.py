@@ -1,0 +1,244 @@
+"""Memory before and after: bars of the fullest rank, and curves on the same axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from engine.core.number_format import format_bytes, format_count, format_duration_ns
+from profiler_gui.toolkit.bars import Bar, Part
+from profiler_gui.toolkit.fills import ALLOCATED, CACHED, OTHER_MEMORY
+from profiler_gui.toolkit.theme import Theme
+from profiler_gui.toolkit.translations import tr
+
+if TYPE_CHECKING:  # the engine's tables are imported after the first paint
+    from engine.core.arrays import Float64Array, Int64Array
+    from engine.trace import Trace
+    from engine.whatif.results import Side
+
+FEWEST_STEPS = 3
+"""A history of fewer steps says less than what happens inside one."""
+GAP_ALPHA = 60
+MARKS = 6
+"""On the axis of sizes, at most: a power of two apart, so that they are round in every binary unit."""
+
+
+def memory_bar(title: str, side: Side, *, is_current: bool) -> Bar | None:
+    """Returns what the fullest rank had at its highest; None where no memory is known.
+
+    Stranded memory is that of the worst miss, drawn inside what was reserved and not allocated.
+    """
+    if not side.peak_reserved_bytes:
+        return None
+    rank = max(side.peak_reserved_bytes, key=side.peak_reserved_bytes.__getitem__)
+    reserved = side.peak_reserved_bytes[rank]
+    allocated = min(side.peak_allocated_bytes.get(rank, 0), reserved)
+    stranded = min(max(side.stranded_bytes.get(rank, 0), 0), reserved - allocated)
+    named = (
+        ("allocated", tr("allocated"), allocated, ALLOCATED),
+        ("stranded", tr("stranded"), stranded, OTHER_MEMORY),
+        ("cached", tr("cached"), reserved - allocated - stranded, CACHED),
+    )
+    parts = tuple(
+        Part(key, float(size), f"{word} {format_bytes(size)}", (f"{word} {format_bytes(size)}", word), fill)
+        for key, word, size, fill in named
+        if size > 0
+    )
+    return Bar(title, parts, format_bytes(reserved), is_current=is_current)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """One line: what holds from each x on.
+
+    Attributes:
+        x: float64, shape (n,), ascending.
+        y_bytes: int64, shape (n,).
+    """
+
+    x: Float64Array
+    y_bytes: Int64Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryCourse:
+    """Memory of one rank over a run, or inside its recorded steps.
+
+    Attributes:
+        over_steps: Whether x counts steps; else it is ns from the start of the trace.
+        reserved: Taken from the driver.
+        allocated: In use.
+    """
+
+    over_steps: bool
+    reserved: Level
+    allocated: Level
+
+
+def course_of(trace: Trace | None) -> MemoryCourse | None:
+    """Returns the course of a trace's memory: step by step where it keeps that, else its curve; None for neither."""
+    if trace is None:
+        return None
+    from engine.analyses.step_history import step_history
+
+    history = step_history(trace)
+    if history is not None and len(history) >= FEWEST_STEPS:
+        steps = np.arange(len(history), dtype=np.float64)
+        return MemoryCourse(True, Level(steps, history.peak_reserved_bytes), Level(steps, history.peak_allocated_bytes))
+    curve = max(trace.memory.curves, key=lambda item: len(item.time_ns), default=None)
+    if curve is None or not len(curve.time_ns):
+        return None
+    known = (curve.reserved_bytes >= 0) & (curve.allocated_bytes >= 0)
+    x = curve.time_ns[known].astype(np.float64)
+    return MemoryCourse(False, Level(x, curve.reserved_bytes[known]), Level(x, curve.allocated_bytes[known]))
+
+
+class MemoryCourses(QWidget):
+    """A in grey and B in colour on the same axes: reserved as thick lines with the gap between them filled."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._before: MemoryCourse | None = None
+        self._after: MemoryCourse | None = None
+        self._shows = (True, True)
+        self.setAccessibleName(tr("Memory before and after"))
+        self.setMinimumHeight(140)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.changed.connect(self.update)
+
+    def set_courses(self, before: MemoryCourse | None, after: MemoryCourse | None, shows: tuple[bool, bool]) -> None:
+        """Shows others.
+
+        Args:
+            before: Of A.
+            after: Of B; of another kind than A's it is not drawn: their axes differ.
+            shows: Whether A and B are drawn.
+        """
+        differs = before is not None and after is not None and before.over_steps != after.over_steps
+        self._before, self._after, self._shows = before, None if differs else after, shows
+        peaks = [int(item.reserved.y_bytes.max()) for item in (before, self._after) if item and len(item.reserved.x)]
+        self.setAccessibleDescription(" → ".join(format_bytes(peak) for peak in peaks))
+        self.update()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return self._before is None and self._after is None
+
+    def sizeHint(self) -> QSize:
+        """Qt: a picture."""
+        return QSize(480, 260)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Qt: paints."""
+        painter = QPainter(self)
+        colours = self._theme.colours
+        painter.fillRect(self.rect(), QColor(colours.background))
+        if self.is_empty:
+            painter.setPen(QColor(colours.faint))
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, tr("No memory is known of these runs."))
+            return
+        self._paint_grid(painter)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if all(self._shows) and self._before is not None and self._after is not None:
+            self._paint_gap(painter, self._before, self._after)
+        for course, role, shown in (
+            (self._before, colours.baseline, self._shows[0]),
+            (self._after, colours.candidate, self._shows[1]),
+        ):
+            if course is not None and shown:
+                painter.setPen(QPen(QColor(role), 1, Qt.PenStyle.DashLine))
+                painter.drawPolyline(self._line(course.allocated))
+                painter.setPen(QPen(QColor(role), 2))
+                painter.drawPolyline(self._line(course.reserved))
+
+    def _paint_grid(self, painter: QPainter) -> None:
+        plot, colours, metrics = self._plot(), self._theme.colours, self.fontMetrics()
+        _, highest = self._limits()
+        mark_bytes = 1 << max(math.ceil(math.log2(highest / MARKS)), 0)
+        for level in range(0, int(highest) + 1, mark_bytes):  # a handful
+            y_px = plot.bottom() - level / highest * plot.height()
+            painter.setPen(QColor(colours.grid))
+            painter.drawLine(QPointF(plot.left(), y_px), QPointF(plot.right(), y_px))
+            painter.setPen(QColor(colours.faint))
+            text = QRectF(0, y_px - metrics.height() / 2, plot.left() - 6, metrics.height())
+            painter.drawText(text, Qt.AlignmentFlag.AlignRight, format_bytes(level))
+        course = self._before or self._after
+        last, _ = self._limits()
+        if course is not None:
+            end = (
+                tr("step {number}", number=format_count(round(last))) if course.over_steps else format_duration_ns(last)
+            )
+            words = QRectF(plot.left(), plot.bottom() + 2, plot.width(), metrics.height())
+            painter.drawText(words, Qt.AlignmentFlag.AlignRight, end)
+            legend = tr("A grey, B coloured · reserved thick, allocated dashed")
+            painter.drawText(words, Qt.AlignmentFlag.AlignLeft, legend)
+
+    def _paint_gap(self, painter: QPainter, before: MemoryCourse, after: MemoryCourse) -> None:
+        """Fills what lies between the two lines: the saving, or the loss."""
+        outline = self._line(before.reserved)
+        back = self._line(after.reserved)
+        for index in range(back.size() - 1, -1, -1):  # as many points as pixels
+            outline.append(back.at(index))
+        saves = after.reserved.y_bytes.max(initial=0) <= before.reserved.y_bytes.max(initial=0)
+        colour = QColor(self._theme.colours.computing if saves else self._theme.colours.error)
+        colour.setAlpha(GAP_ALPHA)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour)
+        painter.drawPolygon(outline)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+
+    def _line(self, level: Level) -> QPolygonF:
+        """Returns a level as points, one per pixel at most: the highest of what falls into it."""
+        plot = self._plot()
+        last, highest = self._limits()
+        if not len(level.x):
+            return QPolygonF()
+        pixels = np.clip(level.x / max(last, 1.0) * (plot.width() - 1), 0, plot.width() - 1).astype(np.int64)
+        starts = np.flatnonzero(np.diff(pixels, prepend=-1))
+        tops = np.maximum.reduceat(level.y_bytes, starts)
+        ends = level.y_bytes[np.append(starts[1:], len(pixels)) - 1]
+        points = []
+        for pixel, top, end in zip(pixels[starts].tolist(), tops.tolist(), ends.tolist(), strict=True):  # one per pixel
+            for value in (top, end):
+                points.append(QPointF(plot.left() + pixel, plot.bottom() - value / highest * plot.height()))
+        return QPolygonF(points)
+
+    def event(self, event: QEvent) -> bool:
+        """Qt: tooltips read both curves under the pointer."""
+        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip and not self.is_empty:
+            plot = self._plot()
+            last, _ = self._limits()
+            x = (event.pos().x() - plot.left()) / max(plot.width() - 1, 1) * last
+            lines = [
+                f"{name}: {format_bytes(_at(course.reserved, x))} · {format_bytes(_at(course.allocated, x))}"
+                for name, course in ((tr("A"), self._before), (tr("B"), self._after))
+                if course is not None and len(course.reserved.x)
+            ]
+            QToolTip.showText(event.globalPos(), "\n".join(lines), self)
+            return True
+        return super().event(event)
+
+    def _limits(self) -> tuple[float, float]:
+        courses = [item for item in (self._before, self._after) if item is not None and len(item.reserved.x)]
+        last = max((float(item.reserved.x[-1]) for item in courses), default=1.0)
+        return last or 1.0, max((float(item.reserved.y_bytes.max()) for item in courses), default=1.0) * 1.05 or 1.0
+
+    def _plot(self) -> QRectF:
+        metrics = self.fontMetrics()
+        left_px = metrics.horizontalAdvance("00.00 GiB") + 8
+        top_px, bottom_px = metrics.height() / 2 + 2, metrics.height() + 4
+        return QRectF(left_px, top_px, max(self.width() - left_px - 6, 10), max(self.height() - top_px - bottom_px, 10))
+
+
+def _at(level: Level, x: float) -> int:
+    """Returns what holds at an x."""
+    place = int(np.searchsorted(level.x, x, side="right")) - 1
+    return int(level.y_bytes[max(place, 0)])

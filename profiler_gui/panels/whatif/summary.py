@@ -1,0 +1,135 @@
+"""The first view of a comparison: the way from A to B, memory as bars, and what it all rests on."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from profiler_gui.panels.whatif.memory import memory_bar
+from profiler_gui.panels.whatif.waterfall import Rung, Waterfall, rungs_of
+from profiler_gui.panels.whatif.words import facts, reasons, run_title
+from profiler_gui.session.run_tree import BASELINE, TriedRun
+from profiler_gui.toolkit.bars import StackedBars
+from profiler_gui.toolkit.theme import Theme
+from profiler_gui.toolkit.translations import tr
+
+if TYPE_CHECKING:  # the engine's what-ifs are imported after the first paint
+    from engine.whatif.results import Side
+
+
+class ComparisonSummary(QScrollArea):
+    """Waterfall, memory bars, figures, reasons and assumptions.
+
+    Args:
+        theme: Colours.
+        titles: What optimizations are called, by id.
+    """
+
+    def __init__(self, theme: Theme, titles: dict[str, str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._titles = titles
+        self.waterfall = Waterfall(theme)
+        self.memory = StackedBars(theme, tr("Memory of the fullest rank"))
+        self.facts, self.reasons = _text(), _text()
+        self._headings = {
+            "time": _heading(tr("Step time")),
+            "memory": _heading(tr("Memory of the fullest rank at its highest")),
+            "facts": _heading(tr("What else changes, A → B")),
+            "reasons": _heading(tr("What it rests on")),
+        }
+        page = QWidget()
+        self._column = QVBoxLayout(page)
+        self._column.setContentsMargins(2, 6, 8, 8)
+        self._column.setSpacing(6)
+        for name, widget in (
+            ("time", self.waterfall),
+            ("memory", self.memory),
+            ("facts", self.facts),
+            ("reasons", self.reasons),
+        ):
+            self._column.addWidget(self._headings[name])
+            self._column.addWidget(widget)
+        self._column.addStretch(1)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName(tr("Before and after"))
+        self.setWidget(page)
+        page.installEventFilter(self)
+
+    def show_runs(self, before: TriedRun, after: TriedRun) -> None:
+        """Shows the comparison of two runs."""
+        rungs = _rungs(before, after, self._titles)
+        self.waterfall.set_rungs(rungs)
+        self.waterfall.setVisible(bool(rungs))
+        bars = [
+            memory_bar(f"{letter} · {run_title(run)}", run.side, is_current=letter == tr("B"))
+            for letter, run in ((tr("A"), before), (tr("B"), after))
+            if run.side is not None
+        ]
+        self.memory.set_bars(tuple(bar for bar in bars if bar is not None))
+        self.memory.setVisible(any(bars))
+        rows = facts(before, after)
+        self.facts.setText(_table(rows))
+        told = reasons(after.answer)
+        self.reasons.setText("".join(f"<p style='margin:2px 0'>• {escape(text, quote=False)}</p>" for text in told))
+        shown = {"time": bool(rungs), "memory": any(bars), "facts": bool(rows), "reasons": bool(told)}
+        for name, is_shown in shown.items():
+            self._headings[name].setVisible(is_shown)
+        self._fit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Qt: keeps the page as tall as its texts need at this width."""
+        if event.type() is QEvent.Type.LayoutRequest:
+            self._fit()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Qt: another width wraps the texts differently."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        page = self.widget()
+        if page is not None:
+            page.setMinimumHeight(max(self._column.totalHeightForWidth(self.viewport().width()), 0))
+
+
+def _rungs(before: TriedRun, after: TriedRun, titles: dict[str, str]) -> tuple[Rung, ...]:
+    """Returns the bars of a comparison; without contributions where A is not the run as it is."""
+    if before.number == BASELINE and after.number != BASELINE and after.answer is not None:
+        return rungs_of(after.answer, titles)
+    sides = [(run, run.side) for run in (before, after)]
+    return tuple(_whole(run, side) for run, side in sides if side is not None and side.mean_step_ns)
+
+
+def _whole(run: TriedRun, side: Side) -> Rung:
+    return Rung(run_title(run), 0.0, side.mean_step_ns, is_whole=True, tip=run_title(run))
+
+
+def _table(rows: tuple[tuple[str, str], ...]) -> str:
+    lines = "".join(
+        f"<tr><td>{escape(name, quote=False)}</td><td style='padding-left:18px'>{escape(value, quote=False)}</td></tr>"
+        for name, value in rows
+    )
+    return f"<table>{lines}</table>" if lines else ""
+
+
+def _text() -> QLabel:
+    label = QLabel()
+    label.setTextFormat(Qt.TextFormat.RichText)
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+def _heading(text: str) -> QLabel:
+    label = QLabel(text)
+    font = label.font()
+    font.setBold(True)
+    label.setFont(font)
+    return label
