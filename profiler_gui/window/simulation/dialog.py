@@ -45,6 +45,7 @@ FIRST_SCENARIO: Mapping[str, Any] = {
     "device": {"preset": "910b2", "count": 16},
     "parallel": {"tensor": 4, "pipeline": 2},
     "batch": {"micro": 1, "global": 8, "sequence_length": 4096},
+    "memory": {"recompute": "selective"},
     "run": {"steps": 5},
 }
 
