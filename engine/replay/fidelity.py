@@ -96,6 +96,6 @@ ALLOCATOR_TABLES = (
     FidelityTable("allocator-addresses", "addresses of real snapshots", (_SNAPSHOTS,), _addresses),
     FidelityTable("allocator-reserved", "peak reserved of captures", tuple(_DIRECTORIES.values()), _reserved),
 )
-"""Evaluated by default."""
+"""Evaluated in seconds."""
 SLOW_ALLOCATOR_TABLES = (FidelityTable("static-plans", "static plans of published problems", _PLAN_FILES, _plans),)
-"""Evaluated only when named: minutes of search."""
+"""Minutes of search."""

@@ -15,6 +15,8 @@ from engine.replay.capture_graph import CaptureGraph, Gaps, RecordedSteps
 from engine.replay.meetings import meetings_of
 from engine.replay.rank_graph import RankWriter
 from engine.replay.rank_plan import RankPlan, rank_plan
+from engine.replay.shadow_ranks import TwinWaits, twin_of, twin_waits
+from engine.runtime.scheduler import schedule
 from engine.runtime.scheduler.meetings import MeetingFault, find_meetings
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.job import Alignment, Job
@@ -56,10 +58,14 @@ def capture_graph(
     builder = GraphBuilder()
     builder.groups.extend(_groups(talk))
     meetings = meetings_of(talk, builder)
-    for rank, plan in plans.items():
-        writer = RankWriter(builder, plan, rank, origin_ns[rank], gaps)
-        writer.write(meetings[rank])
-    graph = _without_faults(builder.build(), log)
+    position = {ABSENT: np.empty(0, dtype=np.int32)}
+    # Twins before their shadows, which refer to them.
+    for rank in sorted(plans, key=lambda rank: plans[rank].is_shadow):
+        cancel.check()
+        twin, waits = _twin(job, plans, rank, talk.stages)
+        writer = RankWriter(builder, plans[rank], rank, origin_ns[rank], gaps)
+        position[rank] = writer.write(meetings[rank], waits, position[twin])
+    graph = _without_circles(_without_faults(builder.build(), log), log, cancel)
     return CaptureGraph(
         job=job,
         graph=graph,
@@ -68,6 +74,21 @@ def capture_graph(
         latency_ns={rank: plan.dispatch.latency_ns for rank, plan in plans.items()},
         diagnostics=(*talk.diagnostics, *log.diagnostics()),
     )
+
+
+def _twin(job: Job, plans: Mapping[int, RankPlan], rank: int, stages: Mapping[int, int]) -> tuple[int, TwinWaits]:
+    """Returns the rank a shadow follows (ABSENT for none) and its waits for that rank's tasks."""
+    shown = {
+        entry.rank: not plans[entry.rank].is_shadow
+        for entry in job.ranks
+        if entry.rank in plans and entry.alignment is not Alignment.UNALIGNED
+    }
+    twin = twin_of(rank, stages, shown) if plans[rank].is_shadow and rank in shown else None
+    if twin is None:
+        nothing = np.empty(0, dtype=np.int32)
+        return ABSENT, TwinWaits(nothing, nothing, nothing.astype(np.int64))
+    shift_ns = job.rank_trace(twin).offset_ns - job.rank_trace(rank).offset_ns
+    return twin, twin_waits(plans[rank].tasks, plans[twin].tasks, plans[twin].computes, shift_ns)
 
 
 def _origins(job: Job, plans: Mapping[int, RankPlan]) -> dict[int, int]:
@@ -104,6 +125,18 @@ def _without_faults(graph: TaskGraph, log: DiagnosticLog) -> TaskGraph:
     rendezvous = graph.rendezvous.copy()
     rendezvous[np.isin(meetings.instance, wrong)] = ABSENT
     return replace(graph, rendezvous=rendezvous)
+
+
+def _without_circles(graph: TaskGraph, log: DiagnosticLog, cancel: CancelToken) -> TaskGraph:
+    """Returns a graph whose ranks can meet: clocks that are off by more than the matching allows could forbid it."""
+    if not np.any(graph.rendezvous >= 0) or schedule(graph, cancel=cancel).is_complete:
+        return graph
+    log.add(
+        "ranks-wait-in-a-circle",
+        Severity.NOTICE,
+        "the ranks' recorded orders contradict each other; every collective is replayed by itself",
+    )
+    return replace(graph, rendezvous=np.full(len(graph), ABSENT, dtype=np.int32))
 
 
 def _steps(job: Job, plans: Mapping[int, RankPlan]) -> RecordedSteps:

@@ -11,6 +11,7 @@ from engine.graph.task_graph import Stream, TaskKind
 from engine.replay.capture_graph import Gaps
 from engine.replay.meetings import RankMeetings
 from engine.replay.rank_plan import RankPlan
+from engine.replay.shadow_ranks import TwinWaits
 from engine.trace.strings import ABSENT
 
 _GAP, _HOST = "gap", "dispatch"
@@ -34,19 +35,31 @@ class RankWriter:
     origin_ns: int
     gaps: Gaps
 
-    def write(self, meetings: RankMeetings) -> None:
-        """Adds host tasks, device tasks with the gaps before them, and all waits."""
+    def write(self, meetings: RankMeetings, twin: TwinWaits, twin_position: Int32Array) -> Int32Array:
+        """Adds host tasks, device tasks with the gaps before them, and all waits.
+
+        Args:
+            meetings: Of the rank's collectives.
+            twin: Waits for another rank's tasks.
+            twin_position: int32: index in the graph of each task of that rank.
+
+        Returns:
+            The graph's index of each device task, int32.
+        """
         first_host = self._add_host()
-        position, gap_of = self._add_device(first_host, meetings)
+        position, gap_of = self._add_device(first_host, meetings, twin)
         waits, host_waits = self.plan.waits, self.plan.host_waits
         self.builder.add_edges(position[waits.before], position[waits.after])
         held = gap_of[waits.after] >= 0
         self.builder.add_edges(position[waits.before[held]], gap_of[waits.after[held]])
         self.builder.add_edges(position[host_waits.before], first_host + host_waits.after)
+        for waiting in (position, gap_of):
+            self.builder.add_edges(twin_position[twin.before], waiting[twin.after])
+        return position
 
     def _add_host(self) -> int:
         plan, dispatch = self.plan, self.plan.dispatch
-        start_ns = np.concatenate(([self.origin_ns], dispatch.end_ns[:-1]))
+        start_ns = np.concatenate(([self.origin_ns], dispatch.end_ns[:-1]))[: len(dispatch)]
         # A wait lasts what the call takes once everything it waits for has ended.
         np.maximum.at(start_ns, plan.host_waits.after, plan.tasks.end_ns[plan.host_waits.before])
         inferred = dispatch.inferred.copy()
@@ -85,10 +98,10 @@ class RankWriter:
         words = [self.builder.strings.intern(strings.text(item)) if item >= 0 else ABSENT for item in distinct.tolist()]
         return np.array(words, dtype=np.int32)[inverse] if len(ids) else ids
 
-    def _add_device(self, first_host: int, meetings: RankMeetings) -> tuple[Int32Array, Int32Array]:
+    def _add_device(self, first_host: int, meetings: RankMeetings, twin: TwinWaits) -> tuple[Int32Array, Int32Array]:
         """Returns the graph's index of each device task and of the gap before it (−1 for none)."""
         plan, tasks = self.plan, self.plan.tasks
-        gap_ns = self._gaps_ns()
+        gap_ns = self._gaps_ns(twin)
         has_gap = gap_ns > 0
         place = np.arange(len(tasks)) + np.cumsum(has_gap)
         count = len(tasks) + int(has_gap.sum())
@@ -100,6 +113,7 @@ class RankWriter:
         launch = np.where(plan.dispatch.launched_by >= 0, plan.dispatch.launched_by + first_host, ABSENT)
         inferred = np.zeros(len(tasks), dtype=np.uint8)
         inferred[plan.waits.after[plan.waits.inferred > 0]] = 1
+        inferred[twin.after] = 1
         columns = self._device_columns(meetings)
         first = self.builder.add_tasks(
             count,
@@ -120,13 +134,15 @@ class RankWriter:
         position = (first + place).astype(np.int32)
         return position, np.where(has_gap, position - 1, ABSENT).astype(np.int32)
 
-    def _gaps_ns(self) -> Int64Array:
+    def _gaps_ns(self, twin: TwinWaits) -> Int64Array:
         """Returns how long each task's stream stood still although nothing known held the task back, int64."""
         plan, tasks = self.plan, self.plan.tasks
         before_ns = np.where(tasks.is_first, self.origin_ns, tasks.previous_end_ns)
         others_ns = np.maximum(plan.dispatch.ready_ns(), plan.waits.latest_end_ns(tasks))
+        others_ns = np.maximum(others_ns, twin.latest_end_ns(len(tasks)))
         gap_ns = np.maximum(tasks.start_ns - np.maximum(before_ns, others_ns), 0)
-        if self.gaps is Gaps.KEPT:
+        # Between a shadow's collectives lies work that was not recorded, not standing still.
+        if self.gaps is Gaps.KEPT or plan.is_shadow:
             return gap_ns
         queued = np.maximum(before_ns, plan.waits.latest_end_ns(tasks)) > plan.dispatch.ready_ns()
         constant_ns = np.where(queued, np.minimum(gap_ns, plan.dispatch.switch_ns), 0)

@@ -10,8 +10,8 @@ from engine.analyses.launches import launch_events
 from engine.analyses.name_search import names_holding
 from engine.analyses.steps import steps
 from engine.analyses.steps.profiler_steps import host_steps, steps_of_tasks
-from engine.core.arrays import BoolArray, Int32Array, UInt8Array
-from engine.graph.task_graph import TaskKind
+from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
+from engine.graph.task_graph import Stream, TaskKind
 from engine.replay.announced_waits import announced_waits
 from engine.replay.capture_graph import HostSource
 from engine.replay.dependencies import Waits, awaited_by_host, device_waits
@@ -20,10 +20,13 @@ from engine.replay.dispatch import Dispatch
 from engine.replay.dispatch_inferred import inferred_chain
 from engine.replay.dispatch_launches import launched_chain
 from engine.replay.recorded_waits import recorded_waits
+from engine.replay.shadow_ranks import no_host, program_order
 from engine.replay.task_kinds import task_kinds
 from engine.trace.diagnostics import DiagnosticLog
 from engine.trace.strings import ABSENT
 from engine.trace.trace import Trace
+
+CORES = (TaskKind.CUBE, TaskKind.VECTOR, TaskKind.MIX, TaskKind.AI_CPU)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +44,6 @@ class RankPlan:
         host_source: Where the host's times come from.
         waits: Between device tasks.
         host_waits: From device tasks to host tasks.
-        slack_ns: Error of joining the host's clock with the device's.
     """
 
     trace: Trace
@@ -58,7 +60,18 @@ class RankPlan:
     @property
     def first_ns(self) -> int:
         """Trace time of the first thing that happens."""
-        return min(int(self.dispatch.end_ns.min()), int(self.tasks.start_ns.min()))
+        first_ns: Int64Array = np.concatenate((self.dispatch.end_ns[:1], self.tasks.start_ns))
+        return int(first_ns.min())
+
+    @property
+    def computes(self) -> BoolArray:
+        """bool, shape (device tasks,): which tasks run on the cores."""
+        return np.isin(self.kind, CORES)
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether nothing but collectives is known of the rank."""
+        return len(self.dispatch) == 0
 
 
 def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: DiagnosticLog) -> RankPlan | None:
@@ -68,7 +81,9 @@ def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: Diagnostic
     if len(tasks) == 0:
         return None
     kind = task_kinds(trace, tasks, kinds)
-    computes = np.isin(kind, (TaskKind.CUBE, TaskKind.VECTOR, TaskKind.MIX, TaskKind.AI_CPU))
+    computes = np.isin(kind, CORES)
+    if np.all(tasks.collective >= 0) and not np.any(tasks.queue == Stream.COMPUTE):
+        return _shadow_plan(trace, collectives, tasks, kind)
     launch = launch_events(trace)
     dispatch = launched_chain(trace, tasks, launch, log)
     source = HostSource.LAUNCHES
@@ -81,6 +96,23 @@ def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: Diagnostic
     step = _steps(trace, tasks)
     return RankPlan(
         trace, collectives, tasks, kind, step, dispatch, _host_steps(dispatch, step), source, waits, host_waits
+    )
+
+
+def _shadow_plan(trace: Trace, collectives: tuple[Collective, ...], tasks: DeviceTasks, kind: UInt8Array) -> RankPlan:
+    """Returns the plan of a rank that shows nothing but collectives."""
+    nothing = np.empty(0, dtype=np.int32)
+    return RankPlan(
+        trace=trace,
+        collectives=collectives,
+        tasks=tasks,
+        kind=kind,
+        step=_steps(trace, tasks),
+        dispatch=no_host(tasks),
+        host_step=nothing,
+        host_source=HostSource.GAPS,
+        waits=program_order(tasks),
+        host_waits=Waits(nothing, nothing, nothing.astype(np.uint8)),
     )
 
 
