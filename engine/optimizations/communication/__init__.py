@@ -3,6 +3,7 @@
 Overlaps come before compression, so that every bucket is compressed by itself where its gradients are complete.
 """
 
+from engine.optimizations.communication.algorithm import ALGORITHM
 from engine.optimizations.communication.chunking import CHUNKING
 from engine.optimizations.communication.overlap_gradients import OVERLAP_GRADIENTS
 from engine.optimizations.communication.overlap_parameters import OVERLAP_PARAMETERS
@@ -18,4 +19,5 @@ OPTIMIZATIONS: tuple[Optimization, ...] = (
     OVERLAP_PARAMETERS,
     TOPK_COMPRESSION,
     QUANTIZED_GRADIENTS,
+    ALGORITHM,
 )
