@@ -14,7 +14,7 @@ from engine.analyses.fusion.patterns import PATTERNS, Estimate, FusionPattern
 from engine.analyses.fusion.pipe_use import pipe_use
 from engine.analyses.fusion.saving import Measures, measure, ranges, savings
 from engine.analyses.modules.kernel_phases import is_training
-from engine.core.arrays import Float64Array, Int32Array, Int64Array
+from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.trace.trace import Trace
 
@@ -50,6 +50,23 @@ class PatternOccurrences:
     def __len__(self) -> int:
         return len(self.busy_ns)
 
+    def select(self, chosen: BoolArray) -> "PatternOccurrences":
+        """Returns the chosen places; ``chosen`` is bool, shape (occurrences,)."""
+        lengths = np.diff(self.offsets)
+        members = np.repeat(chosen, lengths)
+        return PatternOccurrences(
+            pattern=self.pattern,
+            offsets=np.concatenate(([0], np.cumsum(lengths[chosen]))).astype(np.int64),
+            events=self.events[members],
+            words=tuple(word for word, kept in zip(self.words, members.tolist(), strict=True) if kept),
+            busy_ns=self.busy_ns[chosen],
+            best_ns=self.best_ns[chosen],
+            expected_ns=self.expected_ns[chosen],
+            worst_ns=self.worst_ns[chosen],
+            bytes=self.bytes[chosen],
+            is_usable=self.is_usable,
+        )
+
 
 def pattern_occurrences(
     trace: Trace, identifiers: Iterable[str], cancel: CancelToken = NEVER_CANCELLED
@@ -81,21 +98,36 @@ def pattern_occurrences(
             continue
         matches = matcher.take(pattern)
         if len(matches.first):
-            places = _priced(trace, sequence, measures, pattern, matches)
+            whole = pattern.estimate in (Estimate.ATTENTION, Estimate.EPILOGUE)
+            places = priced_places(trace, sequence, measures, pattern, matches, with_matrix=whole)
             found.append(replace(places, is_usable=not (training and pattern.inference_only)))
     return tuple(found)
 
 
-def _priced(
-    trace: Trace, sequence: KernelSequence, measures: Measures, pattern: FusionPattern, matches: Matches
+def priced_places(
+    trace: Trace,
+    sequence: KernelSequence,
+    measures: Measures,
+    pattern: FusionPattern,
+    matches: Matches,
+    *,
+    with_matrix: bool,
 ) -> PatternOccurrences:
-    """Returns the places of a pattern with the times of one kernel instead."""
+    """Returns the places of a pattern with the times of one kernel instead.
+
+    Args:
+        trace: The run.
+        sequence: Its kernels.
+        measures: The capture's own measures.
+        pattern: What was looked for.
+        matches: Where it stands.
+        with_matrix: Whether matrix products inside a place belong to it.
+    """
     first, end = matches.first, matches.end
-    whole = pattern.estimate in (Estimate.ATTENTION, Estimate.EPILOGUE)
-    places = ranges(sequence, measures, first, end, with_matrix=whole)
+    places = ranges(sequence, measures, first, end, with_matrix=with_matrix)
     allowed = context_allows(sequence, pattern, places)
-    places = ranges(sequence, measures, first[allowed], end[allowed], with_matrix=whole)
-    members = members_of(sequence, places, with_matrix=whole)
+    places = ranges(sequence, measures, first[allowed], end[allowed], with_matrix=with_matrix)
+    members = members_of(sequence, places, with_matrix=with_matrix)
     kept = np.flatnonzero(members)
     use = pipe_use(trace, sequence.event[kept].tolist())
     everywhere = np.ones(len(places), dtype=np.bool_)

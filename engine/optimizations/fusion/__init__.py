@@ -3,6 +3,7 @@
 from engine.optimizations.fusion.add_norm import ADD_NORM
 from engine.optimizations.fusion.attention import ATTENTION
 from engine.optimizations.fusion.cross_entropy import CROSS_ENTROPY
+from engine.optimizations.fusion.custom import CUSTOM
 from engine.optimizations.fusion.gradient_accumulation import GRADIENT_ACCUMULATION
 from engine.optimizations.fusion.matmul_all_reduce import MATMUL_ALL_REDUCE
 from engine.optimizations.fusion.optimizer import OPTIMIZER
@@ -23,4 +24,5 @@ OPTIMIZATIONS: tuple[Optimization, ...] = (
     OPTIMIZER,
     GRADIENT_ACCUMULATION,
     MATMUL_ALL_REDUCE,
+    CUSTOM,
 )

@@ -36,6 +36,11 @@ class KernelShape:
         return bool(self.inputs) and len(self.inputs[0]) > 1
 
     @property
+    def is_batched(self) -> bool:
+        """Whether the first input is many matrices."""
+        return bool(self.inputs) and len(self.inputs[0]) > 2
+
+    @property
     def rows(self) -> int:
         """Rows of the first input."""
         return prod(self.inputs[0][:-1])
@@ -64,3 +69,19 @@ def _dimensions(text: str) -> tuple[tuple[int, ...], ...]:
             break
         shapes.append(tuple(int(size) for size in sizes))
     return tuple(shapes)
+
+
+def product_size(item: KernelShape) -> tuple[int, int, int, int] | None:
+    """Returns (batch, rows, summed, columns) of a matrix product, None for other kernels and unclear shapes."""
+    if item.word not in ("bmm", "matmul") or len(item.inputs) < 2:
+        return None
+    left, right = item.inputs[0], item.inputs[1]
+    if len(left) < 2 or len(right) < 2:
+        return None
+    batch = prod(left[:-2])
+    if right[-2] == left[-1]:
+        return batch, left[-2], left[-1], right[-1]
+    if right[-1] == left[-1]:
+        return batch, left[-2], left[-1], right[-2]
+    # The first operand is stored transposed.
+    return batch, left[-1], left[-2], right[-1] if right[-2] == left[-2] else right[-2]

@@ -135,4 +135,5 @@ def _launches(graph: TaskGraph, tasks: Int32Array) -> Int32Array:
     chosen = np.zeros(len(graph), dtype=np.bool_)
     chosen[tasks] = True
     hosts = np.unique(graph.predecessors[(graph.stream[graph.predecessors] == Stream.HOST) & chosen[after]])
-    return hosts[graph.kind[hosts] == TaskKind.HOST]
+    result: Int32Array = hosts[graph.kind[hosts] == TaskKind.HOST]
+    return result

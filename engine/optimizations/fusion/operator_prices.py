@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from engine.devices.spec import DeviceSpec, DType
-from engine.optimizations.fusion.kernel_shapes import KernelShape
+from engine.optimizations.fusion.kernel_shapes import KernelShape, product_size
 from engine.runtime.cost import OperatorTable, catalogue, operator_durations
 
 Chain: TypeAlias = Sequence[KernelShape]
@@ -106,7 +106,7 @@ def attention(chain: Chain) -> tuple[OperatorTable, ...]:
 
     Causal where scores are masked and as many keys as queries are looked at: so decoders are trained.
     """
-    products = [size for size in map(_product, chain) if size is not None]
+    products = [size for item in chain if item.is_batched and (size := product_size(item)) is not None]
     if not products:
         return ()
     batch, queries, head, keys = min(products, key=lambda size: size[2])
@@ -163,22 +163,6 @@ def _dtype(chain: Chain) -> DType:
 
 def _product_dtype(chain: Chain) -> DType:
     return next((item.dtype for item in chain if item.word in ("bmm", "matmul") and item.dtype), ASSUMED_DTYPE)
-
-
-def _product(item: KernelShape) -> tuple[int, int, int, int] | None:
-    """Returns (batch, rows, summed, columns) of a batched product, None for other kernels."""
-    if item.word not in ("bmm", "matmul") or len(item.inputs) < 2 or len(item.inputs[0]) < 3:
-        return None
-    left, right = item.inputs[0], item.inputs[1]
-    batch = 1
-    for size in left[:-2]:
-        batch *= size
-    if right[-2] == left[-1]:
-        return batch, left[-2], left[-1], right[-1]
-    if right[-1] == left[-1]:
-        return batch, left[-2], left[-1], right[-2]
-    # The first operand is stored transposed.
-    return batch, left[-1], left[-2], right[-1] if right[-2] == left[-2] else right[-2]
 
 
 def _batched(chain: Chain, table: Callable[[int], OperatorTable]) -> tuple[OperatorTable, ...]:

@@ -93,7 +93,7 @@ def _modelled_ns(trace: Trace, found: PatternOccurrences, device: DeviceSpec | N
         return result
     known: dict[tuple[object, ...], float] = {}
     # A Python step per place; equal chains are priced once.
-    for index, members in enumerate(_members(found)):
+    for index, members in enumerate(members_of_places(found)):
         events = found.events[members]
         words = found.words[members]
         key = (words, _shape_ids(trace, events))
@@ -106,7 +106,8 @@ def _modelled_ns(trace: Trace, found: PatternOccurrences, device: DeviceSpec | N
     return result * found.busy_ns if found.pattern.estimate is Estimate.BATCH else result
 
 
-def _members(found: PatternOccurrences) -> Sequence[slice]:
+def members_of_places(found: PatternOccurrences) -> Sequence[slice]:
+    """Returns the range of each place in ``found.events``."""
     return [slice(int(start), int(stop)) for start, stop in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
 
 
