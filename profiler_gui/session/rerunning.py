@@ -36,11 +36,15 @@ class SubjectPlace:
 
     Attributes:
         paths: A scenario file, or the files and directories of a capture.
+        captures: The files and directories that are open: of a scenario those its run has written.
         key: Names what they held.
+        cache_directory: Where traces already read are kept, and timelines are handed over.
     """
 
     paths: tuple[Path, ...]
+    captures: tuple[Path, ...]
     key: str
+    cache_directory: Path
 
     @property
     def is_scenario(self) -> bool:
@@ -48,10 +52,11 @@ class SubjectPlace:
         return self.paths[0].suffix == ".toml"
 
 
-def place_of(document: Document) -> SubjectPlace:
+def place_of(document: Document, cache_directory: Path) -> SubjectPlace:
     """Returns what a rerun of a document starts from: its scenario where that is known, else its captures."""
-    paths = (document.scenario,) if document.scenario is not None else document.paths
-    return SubjectPlace(tuple(path.absolute() for path in paths), document.key)
+    captures = tuple(path.absolute() for path in document.paths)
+    paths = (document.scenario.absolute(),) if document.scenario is not None else captures
+    return SubjectPlace(paths, captures, document.key, cache_directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,10 @@ class RerunRequest:
     Attributes:
         place: What is rerun.
         chosen: What is on.
-        cache_directory: Where timelines are handed over.
     """
 
     place: SubjectPlace
     chosen: Chosen
-    cache_directory: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +185,15 @@ def mapped(stored: TimelinesStored) -> TimelinesMapped:
 def opened_subject(context: JobContext, place: SubjectPlace) -> Any:
     """Returns the engine's subject at a place, opened once as long as no other is asked about."""
     from engine.core.progress import part_of
+    from engine.formats import TraceCache
     from engine.whatif.subject import open_subject
 
     kept = context.kept.get(_KEPT)
     if kept is None or kept[0] != place:
         context.kept.pop(_KEPT, None)  # two captures at once may be too much for the machine
         opening = part_of(context.progress, 0.0, OPENING_SHARE)
-        kept = (place, open_subject(place.paths, None, opening, context.cancel))
+        cache = TraceCache(place.cache_directory)
+        kept = (place, open_subject(place.paths, None, opening, context.cancel, cache=cache))
         context.kept[_KEPT] = kept
     return kept[1]
 
@@ -243,12 +248,12 @@ def _stored(
     label = text_of(chosen)
     if not len(side.step_ns):
         return StoredTimeline({}, label)
-    cache = TraceCache(request.cache_directory)
+    cache = TraceCache(request.place.cache_directory)
     job = side.record(progress, cancel)
     entries = {}
     for entry in job.ranks:
         cancel.check()
-        key = f"rerun {request.place} {label} {entry.rank}"
+        key = f"rerun {request.place.key} {request.place.paths} {label} {entry.rank}"
         entries[entry.rank] = cache.directory / hashlib.sha256(key.encode()).hexdigest()[:32]
         cache.store(entries[entry.rank], entry.trace)
     return StoredTimeline(entries, label)

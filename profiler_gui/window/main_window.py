@@ -251,6 +251,7 @@ class MainWindow(QMainWindow):
         self.search_bar.palette_wanted.connect(self.show_palette)
         session.document_changed.connect(self._show_document)
         session.failed.connect(self.show_failure)
+        session.reruns.failed.connect(self.show_failure)
         settings.changed.connect(self._apply_setting)
 
     def _show_document(self) -> None:

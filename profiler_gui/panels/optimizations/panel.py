@@ -166,6 +166,8 @@ class OptimizationsPanel(QWidget):
     def _state_text(self, *, is_open: bool) -> str:
         if not is_open:
             return tr("Open a capture or run a simulation: its toggles are here.")
+        if self._reruns.unusable is not None:
+            return tr("Cannot be rerun: {reason}", reason=self._reruns.unusable.what)
         if self._reruns.refused:
             return tr("Not rerun: {reason}", reason="; ".join(item.reason for item in self._reruns.refused))
         if not self._reruns.is_described:

@@ -14,7 +14,7 @@ from profiler_gui.panels.whatif.summary import ComparisonSummary
 from profiler_gui.panels.whatif.timelines import MakeTimeline, PairedTimelines
 from profiler_gui.panels.whatif.words import doubts, headline, run_title
 from profiler_gui.session.document import Document
-from profiler_gui.session.reruns import Shown
+from profiler_gui.session.rerun_state import Shown
 from profiler_gui.toolkit.translations import tr
 
 HEADLINE_SCALE = 1.4
@@ -142,6 +142,8 @@ class WhatIfPage(QWidget):
         before, after = reruns.compared
         if reruns.place is None:
             return tr("Open a capture or run a simulation, then switch something on.")
+        if reruns.unusable is not None:
+            return tr("Cannot be rerun: {reason}", reason=reruns.unusable.what)
         if reruns.refused:
             return tr("Refused: {reason}", reason=reruns.refused[0].reason)
         if reruns.is_pending:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel, QSplitter, QVBoxLayout, QWidget
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.whatif.words import run_title
 from profiler_gui.session.document import Document
-from profiler_gui.session.reruns import Shown
+from profiler_gui.session.rerun_state import Shown
 from profiler_gui.session.run_tree import TriedRun
 from profiler_gui.session.session import Session
 from profiler_gui.toolkit.translations import tr

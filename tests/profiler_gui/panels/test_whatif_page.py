@@ -12,8 +12,8 @@ from profiler_gui.panels.whatif.page import WhatIfPage
 from profiler_gui.panels.whatif.waterfall import Waterfall, rungs_of
 from profiler_gui.panels.whatif.words import doubts, facts, headline
 from profiler_gui.session.document import Run
+from profiler_gui.session.rerun_state import Shown
 from profiler_gui.session.rerunning import Answered, TimelinesMapped
-from profiler_gui.session.reruns import Shown
 from profiler_gui.session.run_tree import RunTree
 from profiler_gui.toolkit.theme import ThemeMode
 from tests.support.panes import drawn

@@ -6,8 +6,8 @@ import pytest
 
 from engine.optimizations.interface import Applicability, Verdict
 from engine.optimizations.selection import Refusal
+from profiler_gui.session.rerun_state import Shown
 from profiler_gui.session.rerunning import Answered, Described
-from profiler_gui.session.reruns import Shown
 from profiler_gui.session.session import Session
 from tests.profiler_gui.session.test_simulating import PATIENCE_MS, SCENARIO
 from tests.support.panes import drawn
