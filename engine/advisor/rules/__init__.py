@@ -1,6 +1,17 @@
 """What the advisor looks for: one module per family; plug-ins come through entry points."""
 
-from engine.advisor.rules import communication, fusion, pipeline
+from engine.advisor.rules import (
+    communication,
+    configuration,
+    course,
+    fusion,
+    host,
+    links,
+    memory,
+    operators,
+    pipeline,
+    training,
+)
 from engine.advisor.rules.rule import Rule
 from engine.core.registry import Registry
 
@@ -11,5 +22,5 @@ ENTRY_POINTS = "cannscope.rules"
 
 def rule_registry() -> Registry[Rule]:
     """Returns every built-in and installed rule. Raises PluginError for an id that is taken."""
-    families = (communication, pipeline, fusion)
+    families = (configuration, course, memory, communication, links, pipeline, fusion, host, operators, training)
     return Registry([rule for family in families for rule in family.RULES], ENTRY_POINTS)
