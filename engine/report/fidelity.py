@@ -9,7 +9,7 @@ from rich.text import Text
 
 from engine.core.number_format import format_ratio
 from engine.workloads.fidelity.scores import Scores
-from engine.workloads.fidelity.tables import FidelityResult
+from engine.workloads.fidelity.tables import FidelityResult, FidelityRow
 
 
 def fidelity_document(results: Sequence[FidelityResult], missing: Mapping[str, str]) -> dict[str, Any]:
@@ -34,6 +34,18 @@ def _table_document(result: FidelityResult) -> dict[str, Any]:
         "target": {"metric": target.metric, "limit": target.limit} if target else None,
         "passed": result.holds,
         "notes": list(result.notes),
+        "single_rows": [_row_document(row) for row in result.rows],
+    }
+
+
+def _row_document(row: FidelityRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "quantity": row.quantity,
+        "predicted": list(row.predicted) if row.predicted else None,
+        "published": list(row.published) if row.published else None,
+        "verdict": row.verdict.value,
+        "note": row.note,
     }
 
 
@@ -69,7 +81,26 @@ def fidelity_text(results: Sequence[FidelityResult], missing: Mapping[str, str],
             table.add_row(f"  {name}", *_cells(scores), "")
         notes += [f"{result.table}: {note}" for note in result.notes]
     notes += [f"{name}: not evaluated, {reason}" for name, reason in missing.items()]
-    return Group(table, Text("\n".join(notes)))
+    single = [_rows_table(result) for result in results if result.rows]
+    return Group(table, *single, Text("\n".join(notes)))
+
+
+def _rows_table(result: FidelityResult) -> RenderableType:
+    """Returns the rows of a table that are read one by one, with what explains each."""
+    table = Table("row", "quantity", "predicted", "published", "verdict", "configuration and explanation")
+    for row in result.rows:
+        ranges = (_range(row.predicted, row.quantity), _range(row.published, row.quantity))
+        table.add_row(Text(row.name), row.quantity, *ranges, row.verdict.value, Text(row.note))
+    return table
+
+
+def _range(values: tuple[float, float] | None, quantity: str) -> str:
+    """Returns gains as signed shares and amounts as numbers; ``a … b`` where they differ."""
+    if values is None:
+        return "–"
+    shares = quantity in ("throughput", "peak memory")
+    texts = [f"{value:+.1%}" if shares else f"{value:.2f}" for value in values]
+    return texts[0] if texts[0] == texts[1] else " … ".join(texts)
 
 
 def _cells(scores: Scores) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
 
 from engine.core.errors import EngineError
@@ -35,6 +36,37 @@ class Target:
         return float(getattr(scores, self.metric)) <= self.limit
 
 
+class RowVerdict(StrEnum):
+    """How one published row came out."""
+
+    WITHIN = "within"
+    """The predicted range meets the published one, or its gain is between two thirds and one and a half of it."""
+    RIGHT_SIGN = "right sign"
+    WRONG_SIGN = "wrong sign"
+    NOT_EXPRESSIBLE = "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class FidelityRow:
+    """One published row, for tables whose rows are read one by one.
+
+    Attributes:
+        name: Feature and configuration.
+        quantity: What is compared, with its unit.
+        predicted: Lowest and highest; None where the row cannot be run.
+        published: Lowest and highest; None where the table gives no number of this kind.
+        verdict: In a word.
+        note: Configuration, explanation, or why it cannot be run.
+    """
+
+    name: str
+    quantity: str
+    predicted: tuple[float, float] | None
+    published: tuple[float, float] | None
+    verdict: RowVerdict
+    note: str
+
+
 @dataclass(frozen=True, slots=True)
 class FidelityResult:
     """One table evaluated.
@@ -47,6 +79,7 @@ class FidelityResult:
         parts: Errors by kind of row.
         target: What it must reach, None for tables that only inform.
         notes: What a reader must know to judge the numbers.
+        rows: Single rows, where they are read one by one.
     """
 
     table: str
@@ -56,11 +89,13 @@ class FidelityResult:
     parts: Mapping[str, Scores] = field(default_factory=dict)
     target: Target | None = None
     notes: tuple[str, ...] = ()
+    rows: tuple[FidelityRow, ...] = ()
 
     @property
     def holds(self) -> bool:
-        """Whether the target is reached; True where there is none."""
-        return self.target is None or self.target.holds(self.scores)
+        """Whether the target is reached (True where there is none) and no single row has the wrong sign."""
+        reached = self.target is None or self.target.holds(self.scores)
+        return reached and all(row.verdict is not RowVerdict.WRONG_SIGN for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def modellink_scenario(row: Mapping[str, str]) -> Scenario:
         "sequence_parallel": row["sp"] == "True",
         "distributed_optimizer": row["dist_opt"] == "True",
     }
-    return _scenario(
+    return published_scenario(
         model,
         {"preset": "910b2", "count": _number(row["npus"])},
         parallel,
@@ -146,7 +146,7 @@ def megatron_scenario(row: Mapping[str, str], recompute: str, sequence_parallel:
         "sequence_length": int(row["seq"]),
     }
     device = {"preset": "a100-80g", "count": int(row["gpus"])}
-    return _scenario(model, device, parallel, batch, recompute, {})
+    return published_scenario(model, device, parallel, batch, recompute, {})
 
 
 def read_megatron_time(directory: Path) -> TrainingRows:
@@ -219,7 +219,7 @@ def _memory_gib(
     return known[key]
 
 
-def _scenario(
+def published_scenario(
     model: Mapping[str, Any],
     device: Mapping[str, Any],
     parallel: Mapping[str, Any],
@@ -227,6 +227,7 @@ def _scenario(
     recompute: str,
     optimizations: Mapping[str, Any],
 ) -> Scenario:
+    """Returns a scenario of the tables of a scenario file, with memory to spare: two steps, none of them recorded."""
     document = {
         "model": model,
         "device": device,
