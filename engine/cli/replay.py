@@ -1,4 +1,4 @@
-"""``cannscope replay``: the memory log of a capture or a snapshot on the simulated allocators."""
+"""``cannscope replay``: timeline and memory log of a capture, or a snapshot, on the simulated runtime."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +11,11 @@ from engine.core.errors import EngineError, MissingDataError
 from engine.core.progress import Progress, part_of
 from engine.formats.snapshots.allocator_snapshot import looks_like_snapshot, read_snapshot
 from engine.replay.memory_replay import MemoryReplay, replay_memory
+from engine.replay.replay_quality import ReplayQuality, replay_quality
 from engine.replay.snapshot_replay import replay_snapshot
 from engine.report.memory_replay import memory_document, memory_text
 from engine.report.replay import snapshot_document, snapshot_text
+from engine.report.replay_time import time_document, time_text
 from engine.runtime.allocators.catalogue import ALLOCATOR_POLICIES, AllocatorPolicy, allocator_policy
 from engine.trace.job import Job
 
@@ -30,7 +32,7 @@ def replay(
     quiet: QuietFlag = False,
     verbose: VerboseFlag = False,
 ) -> None:
-    """Replays recorded allocations on simulated allocators: addresses, what was reserved, what others would reserve.
+    """Replays a recording on the simulated runtime: step times, addresses, what was and what others would reserve.
 
     Example: cannscope replay snapshot.pickle --json
     """
@@ -56,16 +58,31 @@ def _replay_snapshot(path: Path, policy: AllocatorPolicy | None, output: Output)
 
 def _replay_capture(path: Path, policy: AllocatorPolicy | None, output: Output) -> None:
     with output.progress() as progress:
-        job = open_capture([path], part_of(progress, 0.0, 0.5))
-        replays = _replays(job, policy, part_of(progress, 0.5, 1.0))
+        job = open_capture([path], part_of(progress, 0.0, 0.4))
+        replays, missing = _replays(job, policy, part_of(progress, 0.4, 0.7))
+        quality = _quality(job, part_of(progress, 0.7, 1.0))
+    if quality is None and missing is not None and not replays:
+        raise missing
     if output.as_json:
-        output.document(memory_document(job, replays))
-    else:
-        output.stdout.print(memory_text(job, replays))
+        output.document(memory_document(job, replays, None if quality is None else time_document(quality)))
+        return
+    if quality is not None:
+        output.stdout.print(time_text(quality))
+    output.stdout.print(memory_text(job, replays))
 
 
-def _replays(job: Job, policy: AllocatorPolicy | None, progress: Progress) -> dict[int, MemoryReplay]:
-    """Returns the replay of every rank that lists blocks; raises MissingDataError where none does."""
+def _quality(job: Job, progress: Progress) -> ReplayQuality | None:
+    """Returns the replay of the timeline, None where no rank shows device tasks."""
+    try:
+        return replay_quality(job, progress)
+    except MissingDataError:
+        return None
+
+
+def _replays(
+    job: Job, policy: AllocatorPolicy | None, progress: Progress
+) -> tuple[dict[int, MemoryReplay], MissingDataError | None]:
+    """Returns the replay of every rank that lists blocks, and why another one has none."""
     replays = {}
     missing = None
     for done, entry in enumerate(job.ranks):
@@ -74,9 +91,7 @@ def _replays(job: Job, policy: AllocatorPolicy | None, progress: Progress) -> di
             replays[entry.rank] = replay_memory(entry.trace, policy)
         except MissingDataError as error:
             missing = error
-    if missing is not None and not replays:
-        raise missing
-    return replays
+    return replays, missing
 
 
 def _policy(name: str | None) -> AllocatorPolicy | None:

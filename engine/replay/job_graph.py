@@ -1,7 +1,7 @@
 """Turns a recorded job into the tasks a replay runs; see ``CaptureGraph``."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,10 +18,27 @@ from engine.replay.rank_plan import RankPlan, rank_plan
 from engine.replay.shadow_ranks import TwinWaits, twin_of, twin_waits
 from engine.runtime.scheduler import schedule
 from engine.runtime.scheduler.meetings import MeetingFault, find_meetings
-from engine.trace.diagnostics import DiagnosticLog, Severity
+from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
 from engine.trace.job import Alignment, Job
 from engine.trace.strings import ABSENT
 from engine.trace.trace import ParallelGroup
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobPlans:
+    """What a job's graph is made of, whatever becomes of its gaps.
+
+    Attributes:
+        job: The recorded ranks.
+        talk: Their collectives.
+        ranks: Rank → its plan; ranks without device tasks have none.
+        diagnostics: What had to be assumed or left out.
+    """
+
+    job: Job
+    talk: JobCommunication
+    ranks: Mapping[int, RankPlan]
+    diagnostics: tuple[Diagnostic, ...]
 
 
 def capture_graph(
@@ -43,6 +60,11 @@ def capture_graph(
         MissingDataError: No rank shows a device task.
         OperationCancelled: Cancelled.
     """
+    return graph_of(job_plans(job, progress, cancel), gaps, cancel)
+
+
+def job_plans(job: Job, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED) -> JobPlans:
+    """Returns what a job's graph is made of; raises as ``capture_graph`` does."""
     log = DiagnosticLog()
     talk = communication(job, cancel=cancel)
     plans: dict[int, RankPlan] = {}
@@ -54,41 +76,48 @@ def capture_graph(
             plans[entry.rank] = plan
     if not plans:
         raise MissingDataError("device tasks", "record with device activities on")
-    origin_ns = _origins(job, plans)
+    return JobPlans(job, talk, plans, (*talk.diagnostics, *log.diagnostics()))
+
+
+def graph_of(plans: JobPlans, gaps: Gaps, cancel: CancelToken = NEVER_CANCELLED) -> CaptureGraph:
+    """Returns the tasks of a job whose plans are made. Raises OperationCancelled."""
+    log = DiagnosticLog()
+    origin_ns = _origins(plans.job, plans.ranks)
     builder = GraphBuilder()
-    builder.groups.extend(_groups(talk))
-    meetings = meetings_of(talk, builder)
+    builder.groups.extend(_groups(plans.talk))
+    meetings = meetings_of(plans.talk, builder)
     position = {ABSENT: np.empty(0, dtype=np.int32)}
     # Twins before their shadows, which refer to them.
-    for rank in sorted(plans, key=lambda rank: plans[rank].is_shadow):
+    for rank in sorted(plans.ranks, key=lambda rank: plans.ranks[rank].is_shadow):
         cancel.check()
-        twin, waits = _twin(job, plans, rank, talk.stages)
-        writer = RankWriter(builder, plans[rank], rank, origin_ns[rank], gaps)
+        twin, waits = _twin(plans, rank)
+        writer = RankWriter(builder, plans.ranks[rank], rank, origin_ns[rank], gaps)
         position[rank] = writer.write(meetings[rank], waits, position[twin])
     graph = _without_circles(_without_faults(builder.build(), log), log, cancel)
     return CaptureGraph(
-        job=job,
+        job=plans.job,
         graph=graph,
-        steps=_steps(job, plans),
-        host_source={rank: plan.host_source for rank, plan in plans.items()},
-        latency_ns={rank: plan.dispatch.latency_ns for rank, plan in plans.items()},
-        diagnostics=(*talk.diagnostics, *log.diagnostics()),
+        steps=_steps(plans.job, plans.ranks),
+        host_source={rank: plan.host_source for rank, plan in plans.ranks.items()},
+        latency_ns={rank: plan.dispatch.latency_ns for rank, plan in plans.ranks.items()},
+        diagnostics=(*plans.diagnostics, *log.diagnostics()),
     )
 
 
-def _twin(job: Job, plans: Mapping[int, RankPlan], rank: int, stages: Mapping[int, int]) -> tuple[int, TwinWaits]:
+def _twin(plans: JobPlans, rank: int) -> tuple[int, TwinWaits]:
     """Returns the rank a shadow follows (ABSENT for none) and its waits for that rank's tasks."""
+    job, ranks = plans.job, plans.ranks
     shown = {
-        entry.rank: not plans[entry.rank].is_shadow
+        entry.rank: not ranks[entry.rank].is_shadow
         for entry in job.ranks
-        if entry.rank in plans and entry.alignment is not Alignment.UNALIGNED
+        if entry.rank in ranks and entry.alignment is not Alignment.UNALIGNED
     }
-    twin = twin_of(rank, stages, shown) if plans[rank].is_shadow and rank in shown else None
+    twin = twin_of(rank, plans.talk.stages, shown) if ranks[rank].is_shadow and rank in shown else None
     if twin is None:
         nothing = np.empty(0, dtype=np.int32)
         return ABSENT, TwinWaits(nothing, nothing, nothing.astype(np.int64))
     shift_ns = job.rank_trace(twin).offset_ns - job.rank_trace(rank).offset_ns
-    return twin, twin_waits(plans[rank].tasks, plans[twin].tasks, plans[twin].computes, shift_ns)
+    return twin, twin_waits(ranks[rank].tasks, ranks[twin].tasks, ranks[twin].computes, shift_ns)
 
 
 def _origins(job: Job, plans: Mapping[int, RankPlan]) -> dict[int, int]:

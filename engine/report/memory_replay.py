@@ -14,21 +14,26 @@ from engine.report.diagnostics import diagnostic_rows, job_diagnostics
 from engine.trace.job import Job
 
 
-def memory_document(job: Job, replays: Mapping[int, MemoryReplay]) -> dict[str, Any]:
+def memory_document(
+    job: Job, replays: Mapping[int, MemoryReplay], time: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Returns the document ``cannscope.replay/1`` of CLI.md for a capture.
 
     The keys of the contract are those of the rank that reserved most; ``ranks`` holds the same of every rank.
 
     Args:
         job: The capture.
-        replays: Rank → its replay; at least one.
+        replays: Rank → its replay; where there is none, everything but the time is null.
+        time: The ``time`` value, None where the capture shows no device tasks.
     """
-    fullest = max(replays, key=lambda rank: replays[rank].recorded_peak_reserved_bytes or 0)
+    fullest = max(replays, key=lambda rank: replays[rank].recorded_peak_reserved_bytes or 0, default=None)
     return {
         "schema": "cannscope.replay/1",
         "path": job.path,
         "rank": fullest,
-        **_rank_document(replays[fullest]),
+        **(_nothing_recorded() if fullest is None else _rank_document(replays[fullest])),
+        "snapshot": None,
+        "time": time,
         "ranks": [{"rank": rank, **_rank_document(replay)} for rank, replay in replays.items()],
         "diagnostics": diagnostic_rows(job_diagnostics(job)),
     }
@@ -62,8 +67,24 @@ def _rank_document(replay: MemoryReplay) -> dict[str, Any]:
         "stranded_bytes": replay.outcome.stranded_bytes,
         "policies": [_policy_document(item, recorded) for item in replay.policies],
         "assumptions": diagnostic_rows(replay.diagnostics),
-        "snapshot": None,
-        "time": None,
+    }
+
+
+def _nothing_recorded() -> dict[str, Any]:
+    """Returns the keys of a rank for a capture that lists no blocks."""
+    peaks = {"peak_allocated_bytes": None, "peak_reserved_bytes": None}
+    unknown = (
+        *("allocator", "recorded_allocator", "policy", "reserved_error_ratio", "seed_bytes", "requests"),
+        *("addresses_total", "addresses_matched", "driver_events_total", "driver_events_matched"),
+        *("releases_total", "releases_matched", "stranded_bytes"),
+    )
+    return {
+        **dict.fromkeys(unknown),
+        "recorded": peaks,
+        "replayed": peaks,
+        "reserved_error_range": {"low": None, "high": None},
+        "policies": [],
+        "assumptions": [],
     }
 
 

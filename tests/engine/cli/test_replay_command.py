@@ -73,3 +73,26 @@ def test_a_capture_without_blocks_says_how_to_record_them(cannscope, tmp_path, m
     code, out, err = cannscope("replay", path)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "profile_memory=True" in err
+
+
+def test_a_capture_is_replayed_in_time_too(cannscope, captures, tmp_path, monkeypatch):
+    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
+    path = captures / "pytorch" / "nccl_data.json.gz"
+    code, out, err = cannscope("replay", path, "--json")
+    document = json.loads(out)
+    assert (code, err, document["allocator"]) == (0, "", None)
+    time = document["time"]
+    assert abs(time["error_ratio"]) < 0.03
+    assert abs(time["withheld_error_ratio"]) < 0.1
+    assert 0 <= time["inferred_edge_share_ratio"] <= 1
+    assert time["host_source"] == {"0": "launches"}
+    assert [step["step"] for step in time["steps"]] == [4, 5, 6]
+    assert abs(time["replayed_step_us"] / time["recorded_step_us"] - 1 - time["error_ratio"]) < 1e-9
+    code, out, _ = cannscope("replay", path)
+    assert (code, "recorded launches" in out, "No list of allocated blocks" in out) == (0, True, True)
+
+
+def test_a_capture_with_neither_device_tasks_nor_blocks_ends_in_one_line(cannscope, captures, tmp_path, monkeypatch):
+    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
+    code, out, err = cannscope("replay", captures / "pytorch" / "rank_non_gpu.json.gz")
+    assert (code, out, err.count("\n")) == (2, "", 1)
