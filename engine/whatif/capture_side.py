@@ -12,7 +12,6 @@ from engine.replay.replay_time import ReplayedTime, replay_time
 from engine.replay.replayed_job import replayed_job
 from engine.trace.job import Job
 from engine.whatif.capture_shares import capture_shares
-from engine.whatif.mirrored_ranks import Mirror, mirror_of
 from engine.whatif.operator_totals import operator_totals
 from engine.whatif.results import Side
 from engine.workloads.results import RunStatus
@@ -24,13 +23,11 @@ class CaptureRun:
 
     Attributes:
         plan: The changes.
-        mirror: Ranks that are run as replicas of others.
         replayed: When its tasks ran.
         memory: What its memory log came to, by rank.
     """
 
     plan: CapturePlan
-    mirror: Mirror
     replayed: ReplayedTime
     memory: Mapping[int, RankMemory]
 
@@ -57,16 +54,15 @@ def capture_run(
     Raises:
         OperationCancelled: Cancelled.
     """
-    mirror = mirror_of(plan.capture.job, plan.capture.graph) if baseline is None else baseline.mirror
     if baseline is not None and plan.graph is baseline.plan.graph:
         replayed = baseline.replayed
     else:
-        replayed = replay_time(plan.capture, mirror.graph(plan.graph), progress, cancel)
+        replayed = replay_time(plan.capture, plan.graph, progress, cancel)
     if baseline is not None and plan.allocator is baseline.plan.allocator and not plan.edits:
         memory = baseline.memory
     else:
         memory = plan_memory(plan, cancel)
-    return CaptureRun(plan, mirror, replayed, memory)
+    return CaptureRun(plan, replayed, memory)
 
 
 def capture_side(run: CaptureRun) -> Side:

@@ -57,7 +57,7 @@ def capture_what_if(
         inferred_share_ratio=share,
         replay_error_ratio=error,
         weak=weakness(error, share),
-        assumptions=tuple(filter(None, (baseline.mirror.note, *changes.plan.assumptions))),
+        assumptions=changes.plan.assumptions,
         devices_for_equal_throughput=devices_for_equal_throughput(
             subject.job, subject.baseline(cancel=cancel).device_count, baseline.mean_step_ns, candidate.mean_step_ns
         ),
@@ -73,7 +73,7 @@ def weakness(error_ratio: float | None, inferred_ratio: float | None) -> str | N
     elif abs(error_ratio) > WEAK_ERROR_RATIO:
         reasons.append(f"the replay of the unchanged capture is off by {error_ratio:+.1%}")
     if inferred_ratio is not None and inferred_ratio > WEAK_INFERRED_RATIO:
-        reasons.append(f"{inferred_ratio:.0%} of the gain rests on dependencies inferred from coincident times")
+        reasons.append(f"{inferred_ratio:.0%} of the gain rests on dependencies that are inferred, not recorded")
     return " and ".join(reasons) or None
 
 

@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, no_progress
 from engine.core.registry import Registry
-from engine.graph.slicing import take_tasks
 from engine.graph.task_graph import Stream, TaskKind
 from engine.optimizations.answers import applies, no_effect
 from engine.optimizations.interface import Bound, Conflict, Group
 from engine.optimizations.selection import Enabled
-from engine.replay.job_graph import capture_graph
 from engine.replay.replay_time import replay_time
 from engine.runtime.scheduler import schedule
 from engine.whatif.capture_what_if import devices_for_equal_throughput, weakness
 from engine.whatif.inferred import own_lag_ns, with_own_lags
-from engine.whatif.mirrored_ranks import mirror_of
 from engine.whatif.run import applicability, what_if
 from engine.whatif.subject import capture_subject, open_subject
 from engine.workloads.scenario_file import scenario_from_document
@@ -212,44 +209,3 @@ def test_a_gain_through_inferred_waits_only_is_all_inferred(recording):
     share = what_if(subject, on(HALF), REGISTRY).inferred_share_ratio
 
     assert 0 <= share <= 1
-
-
-@pytest.fixture(scope="module")
-def silent(recording):
-    """The capture with rank 1 listing collectives only."""
-    capture = capture_graph(recording.job)
-    graph = capture.graph
-    part, _ = take_tasks(graph, ~((graph.rank == 1) & np.isin(graph.kind, COMPUTING)))
-    return capture, part
-
-
-def test_a_rank_without_kernels_is_run_as_its_replica(recording, silent):
-    capture, part = silent
-
-    mirror = mirror_of(recording.job, part)
-
-    assert mirror.replica_of == {1: 0}
-    assert "ranks 1 list no kernels" in mirror.note
-    whole, run = replay_time(capture), replay_time(capture, mirror.graph(part))
-    assert run.schedule.is_complete
-    assert run.step_ns == pytest.approx(whole.step_ns, rel=0.01)
-
-
-def test_what_makes_a_rank_faster_makes_its_silent_replica_faster(recording, silent):
-    capture, part = silent
-    mirror = mirror_of(recording.job, part)
-
-    def halved(graph):
-        scaled = np.where(np.isin(graph.kind, COMPUTING), graph.duration_ns // 2, graph.duration_ns)
-        return replace(graph, duration_ns=scaled)
-
-    whole, run = replay_time(capture, halved(capture.graph)), replay_time(capture, mirror.graph(halved(part)))
-    assert run.step_ns == pytest.approx(whole.step_ns, rel=0.01)
-
-
-def test_ranks_that_all_list_kernels_stay_as_they_are(recording, silent):
-    capture, _ = silent
-    mirror = mirror_of(recording.job, capture.graph)
-
-    assert mirror.note is None
-    assert mirror.graph(capture.graph) is capture.graph
