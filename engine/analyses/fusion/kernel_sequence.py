@@ -6,6 +6,7 @@ import numpy as np
 
 from engine.analyses.activity import Activity, activities
 from engine.analyses.distinct_rows import distinct_rows
+from engine.analyses.fusion.call_shapes import call_sizes
 from engine.analyses.fusion.kernel_words import (
     FUSED,
     HELPER,
@@ -235,6 +236,7 @@ def _describe_gpu(trace: Trace, rows: Int32Array) -> _Description:
     track = trace.events.track[rows]
     continues[1:] = (operator[1:] == operator[:-1]) & (operator[1:] >= 0) & (track[1:] == track[:-1])
     word_of_task = np.where(continues, np.int32(0), word_of_task)
-    sizes = np.full((len(rows), 4), ABSENT, dtype=np.int64)
+    spoken = np.array(tuple(vocabulary))[word_of_task].tolist()
+    sizes = call_sizes(trace, operator, spoken, trace.events.duration_ns[rows], _STREAMING)
     types = np.where(continues | (operator_name < 0), names, operator_name)
     return _Description(word_of_task, tuple(vocabulary), types, sizes, framework[inverse])
