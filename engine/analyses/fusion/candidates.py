@@ -10,7 +10,7 @@ from engine.analyses.fusion.matmul_communication import matmul_communication
 from engine.analyses.fusion.pattern_matching import PatternMatcher
 from engine.analyses.fusion.patterns import PATTERNS
 from engine.analyses.fusion.results import FusionCandidate, Occurrence, Range3
-from engine.analyses.fusion.saving import measure
+from engine.analyses.fusion.saving import dispatch_ns, measure
 from engine.analyses.modules.kernel_phases import is_training
 from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.trace.trace import Trace
@@ -23,7 +23,7 @@ def fusion_candidates(trace: Trace, cancel: CancelToken = NEVER_CANCELLED) -> tu
     sequence = kernel_sequence(trace)
     if len(sequence) == 0:
         return ()
-    measures = measure(sequence, cache_size(trace.metadata))
+    measures = measure(sequence, cache_size(trace.metadata), dispatch_ns(trace))
     matcher = PatternMatcher(sequence)
     training = is_training(trace.strings.text(text) for text in np.unique(sequence.type).tolist())
     found: list[FusionCandidate] = []

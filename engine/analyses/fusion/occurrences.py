@@ -12,7 +12,7 @@ from engine.analyses.fusion.known import context_allows, members_of
 from engine.analyses.fusion.pattern_matching import Matches, PatternMatcher
 from engine.analyses.fusion.patterns import PATTERNS, Estimate, FusionPattern
 from engine.analyses.fusion.pipe_use import pipe_use
-from engine.analyses.fusion.saving import Measures, measure, ranges, savings
+from engine.analyses.fusion.saving import Measures, dispatch_ns, measure, ranges, savings
 from engine.analyses.modules.kernel_phases import is_training
 from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from engine.core.progress import NEVER_CANCELLED, CancelToken
@@ -89,7 +89,7 @@ def pattern_occurrences(
     if len(sequence) == 0:
         return ()
     training = is_training(trace.strings.text(text) for text in np.unique(sequence.type).tolist())
-    measures = measure(sequence, cache_size(trace.metadata))
+    measures = measure(sequence, cache_size(trace.metadata), dispatch_ns(trace))
     matcher = PatternMatcher(sequence)
     found = []
     for pattern in PATTERNS:

@@ -12,7 +12,7 @@ from engine.analyses.fusion.kernel_words import HELPER
 from engine.analyses.fusion.occurrences import PatternOccurrences, priced_places
 from engine.analyses.fusion.pattern_matching import Matches
 from engine.analyses.fusion.patterns import FusionPattern
-from engine.analyses.fusion.saving import measure
+from engine.analyses.fusion.saving import dispatch_ns, measure
 from engine.core.arrays import Int64Array
 from engine.trace.trace import Trace
 
@@ -34,7 +34,7 @@ def own_pattern_places(trace: Trace, kernels: Sequence[str], title: str) -> Patt
     if len(first) == 0:
         return None
     pattern = FusionPattern(OWN_PATTERN, title, title, title, ())
-    measures = measure(sequence, cache_size(trace.metadata))
+    measures = measure(sequence, cache_size(trace.metadata), dispatch_ns(trace))
     return priced_places(trace, sequence, measures, pattern, Matches(first, end), with_matrix=True)
 
 

@@ -20,8 +20,9 @@ where the capture has PMU columns, ``t`` is never below the share of the time th
 While the device waits for the host (``idle ≥ busy``), a shorter kernel only waits longer: the fused kernel costs at
 least one launch interval, measured as the time between starts of tasks the device waited for (quartiles). Otherwise
 the waits between the kernels vanish too, except in the worst case. Of a wait beyond Tukey's upper fence of all waits of
-the capture (third quartile + 1.5 × interquartile range) only that much vanishes: the rest is a synchronisation or a
-compilation, not a launch. A saving is never negative and never more than ``busy + idle``.
+the capture (third quartile + 1.5 × interquartile range), or beyond the upper quartile of the host's time between
+launches, only that much vanishes: the rest is a synchronisation, a compilation or warming up, not a launch. A saving is
+never negative and never more than ``busy + idle``.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,9 @@ from engine.analyses.fusion.cache_sizes import LARGEST_KNOWN_BYTES, CacheSize
 from engine.analyses.fusion.kernel_sequence import KernelSequence
 from engine.analyses.fusion.kernel_words import MATRIX_WORDS
 from engine.analyses.fusion.patterns import Estimate
+from engine.analyses.launches import launch_events
 from engine.core.arrays import BoolArray, Float64Array, Int64Array
+from engine.trace.trace import Trace
 
 _WAITED_NS = 1_000
 """A task that the device waited for longer than this was launched too late; shorter gaps are the device's own."""
@@ -44,8 +47,9 @@ class Measures:
 
     Attributes:
         fixed_ns: Duration of a kernel that does next to nothing.
-        longest_wait_ns: Tukey's upper fence of the device's waits before a kernel: a longer one is no launch but
-            something else (a synchronisation, a compilation, another step), which no fusion removes.
+        longest_wait_ns: What a launch takes at most: Tukey's upper fence of the device's waits before a kernel, or the
+            upper quartile of the host's time between launches where that is less. What is longer is something else (a
+            synchronisation, a compilation, another step), which no fusion removes.
         launch_ns: Quartiles of the host's time per launch where the device waits for it; None where it never does.
         bandwidth_in_cache: Bytes per ns of streaming kernels that fit in L2, 90th percentile; None without shapes.
         bandwidth_beyond_cache: The same for larger ones.
@@ -65,8 +69,14 @@ class Measures:
         return self.cache.bytes if self.cache is not None else LARGEST_KNOWN_BYTES
 
 
-def measure(sequence: KernelSequence, cache: CacheSize | None) -> Measures:
-    """Returns the capture's own measures."""
+def measure(sequence: KernelSequence, cache: CacheSize | None, dispatch_ns: int | None = None) -> Measures:
+    """Returns the capture's own measures.
+
+    Args:
+        sequence: The kernels.
+        cache: The device's L2, None where unknown.
+        dispatch_ns: Upper quartile of the host's time between launches, None where launches are not recorded.
+    """
     duration = sequence.duration_ns.astype(np.float64)
     positive = duration[duration > 0]
     fixed_ns = float(np.percentile(positive, 5, method="lower")) if len(positive) else 0.0
@@ -81,12 +91,20 @@ def measure(sequence: KernelSequence, cache: CacheSize | None) -> Measures:
     rate = traffic / np.maximum(duration, 1.0)
     return Measures(
         fixed_ns=fixed_ns,
-        longest_wait_ns=_upper_fence(waits),
+        longest_wait_ns=_upper_fence(waits) if dispatch_ns is None else min(_upper_fence(waits), dispatch_ns),
         launch_ns=None if quartiles is None else (float(quartiles[0]), float(quartiles[1]), float(quartiles[2])),
         bandwidth_in_cache=_upper(rate[long_enough & (traffic <= limit)]),
         bandwidth_beyond_cache=_upper(rate[long_enough & (traffic > limit)]),
         cache=cache,
     )
+
+
+def dispatch_ns(trace: Trace) -> int | None:
+    """Returns the upper quartile of the host's time between two launches, None where launches are not recorded."""
+    launch = launch_events(trace)
+    launches = np.unique(launch[launch >= 0])
+    between = np.diff(np.sort(trace.events.start_ns[launches]))
+    return int(np.percentile(between, 75)) if len(between) else None
 
 
 def _upper_fence(waits: Int64Array) -> int:

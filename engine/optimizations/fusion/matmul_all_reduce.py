@@ -45,6 +45,8 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     if joined:
         return already_on(f"{joined:,} products carry their transfer")
     pairs = mixed_pairs(plan)
+    if pairs.is_gpu:
+        return no_effect("the operators are Ascend's")
     if len(pairs):
         transfer_ns = int(plan.graph.duration_ns[pairs.collective].sum())
         hidden = int(hidden_ns(plan.graph, pairs, Bound.EXPECTED).sum())

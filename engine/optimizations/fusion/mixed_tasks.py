@@ -38,6 +38,7 @@ class MixedPairs:
         kernel: Name of the operator that is both.
         left_ratio: float64: transfer left ÷ transfer.
         unsplit_count: Pairs left out because members of the group are missing.
+        is_gpu: Whether the job runs on GPUs, for which these operators do not exist.
     """
 
     product: Int32Array
@@ -45,6 +46,7 @@ class MixedPairs:
     kernel: tuple[str, ...]
     left_ratio: Float64Array
     unsplit_count: int
+    is_gpu: bool
 
     def __len__(self) -> int:
         return len(self.product)
@@ -55,8 +57,10 @@ def mixed_pairs(plan: CapturePlan) -> MixedPairs:
     graph = plan.graph
     tensor = _tensor_groups(graph)
     product, collective = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
+    is_gpu = False
     for entry in plan.capture.job.ranks:
         sequence = kernel_sequence(entry.trace)
+        is_gpu |= sequence.is_gpu
         for pairs in (matmul_communication(entry.trace, sequence), gathered_products(entry.trace, sequence)):
             if pairs is not None:
                 tasks = _tasks(graph, entry.rank, pairs)
@@ -69,7 +73,8 @@ def mixed_pairs(plan: CapturePlan) -> MixedPairs:
     split = graph.rendezvous[collectives] >= 0
     _, first = np.unique(products[split], return_index=True)
     first.sort()
-    return _described(graph, products[split][first], collectives[split][first], int(np.count_nonzero(~split)))
+    unsplit_count = int(np.count_nonzero(~split))
+    return _described(graph, products[split][first], collectives[split][first], unsplit_count, is_gpu)
 
 
 def _tasks(graph: TaskGraph, rank: int, pairs: JoinedProducts) -> tuple[Int32Array, Int32Array]:
@@ -82,7 +87,9 @@ def _tensor_groups(graph: TaskGraph) -> list[int]:
     return [graph.strings.id_of(group.id) for group in named]
 
 
-def _described(graph: TaskGraph, product: Int32Array, collective: Int32Array, unsplit_count: int) -> MixedPairs:
+def _described(
+    graph: TaskGraph, product: Int32Array, collective: Int32Array, unsplit_count: int, is_gpu: bool
+) -> MixedPairs:
     """Returns the pairs whose collective is one that an operator joins with a product. A turn per pair."""
     words = [
         next((word for word, name in _WORDS.items() if name.search(graph.operator(task))), "") for task in collective
@@ -95,6 +102,7 @@ def _described(graph: TaskGraph, product: Int32Array, collective: Int32Array, un
         kernel=tuple(KERNELS[word] for word in named),
         left_ratio=np.array([LEFT_RATIO[word] for word in named]),
         unsplit_count=unsplit_count,
+        is_gpu=is_gpu,
     )
 
 

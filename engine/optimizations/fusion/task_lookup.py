@@ -62,9 +62,9 @@ def groups_of(
 def launch_limit_ns(graph: TaskGraph, bound: Bound) -> Int64Array:
     """Returns what one launch takes of a rank's host at most, int64, shape (largest rank + 1,).
 
-    The host tasks of a run are mostly launches, so what lies beyond Tukey's upper fence of them (third quartile + 1.5 ×
-    interquartile range, Exploratory Data Analysis, 1977) is something else: warming up, loading data, compiling. For
-    the least gain only the first quartile counts.
+    The host tasks of a run are mostly launches: their upper quartile is what a launch takes at most. For the most gain
+    it is Tukey's upper fence (third quartile + 1.5 × interquartile range, Exploratory Data Analysis, 1977); beyond it
+    is something else (warming up, loading data, compiling). For the least gain it is the lower quartile.
     """
     ranks = int(graph.rank.max(initial=-1)) + 1
     limits = np.zeros(ranks, dtype=np.int64)
@@ -74,5 +74,6 @@ def launch_limit_ns(graph: TaskGraph, bound: Bound) -> Int64Array:
         times = graph.duration_ns[host & (graph.rank == rank)]
         if len(times):
             lower, upper = np.percentile(times, (25, 75))
-            limits[rank] = int(lower if bound is Bound.LOW else upper + 1.5 * (upper - lower))
+            most = upper + 1.5 * (upper - lower)
+            limits[rank] = int({Bound.LOW: lower, Bound.EXPECTED: upper, Bound.HIGH: most}[bound])
     return limits
