@@ -166,6 +166,14 @@ class Session(SessionState):
         viewport = clamped(Viewport(start_ns, max(end_ns, start_ns + 1)), self.limits)
         self._go(replace(self._places.current, viewport=viewport), gesture)
 
+    def set_room(self, room: Viewport | None) -> None:
+        """Lets the viewport reach beyond the trace, so that runs of different length stand on one scale.
+
+        Args:
+            room: What can be shown at least; None for what the trace has.
+        """
+        self._room = room
+
     def zoom(self, anchor_ns: int, factor: float, gesture: str = "") -> None:
         """Makes the viewport ``factor`` times as wide, with ``anchor_ns`` staying where it is on the screen."""
         viewport = zoomed(self.viewport, anchor_ns, factor)

@@ -73,6 +73,7 @@ class SessionState(QObject):
         self._search = EventSearch(self)
         self._hidden_categories: frozenset[str] = frozenset()
         self._derived = DerivedValues()
+        self._room: Viewport | None = None
 
     @property
     def document(self) -> Document | None:
@@ -127,7 +128,10 @@ class SessionState(QObject):
     @property
     def limits(self) -> Viewport:
         """The widest possible viewport."""
-        return limits_of(self.trace) if self.trace else NOWHERE.viewport
+        if self.trace is None:
+            return NOWHERE.viewport
+        own, room = limits_of(self.trace), self._room
+        return own if room is None else Viewport(min(own.start_ns, room.start_ns), max(own.end_ns, room.end_ns))
 
     @property
     def annotations(self) -> Annotations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QFormLayout, QLineEdit, QSpinBox, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QFormLayout, QLabel, QLineEdit, QSpinBox, QWidget
 
 from profiler_gui.toolkit.translations import tr
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:  # the engine's optimizations are imported after the first pai
     from engine.optimizations.interface import Optimization, Parameter
     from profiler_gui.session.toggles import Value
 
+EDITOR_PX = 130
+"""Of an editor at most: beside it stands what it is for, in a dock that is narrow."""
 _WIDEST = 2_000_000_000
 """Of a number without a limit: the largest Qt's boxes hold, as a round number."""
 
@@ -36,13 +38,17 @@ class ParameterEditors(QWidget):
         form = QFormLayout(self)
         form.setContentsMargins(0, 0, 0, 0)
         form.setSpacing(3)
-        form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for parameter in optimization.parameters:
             editor = self._editor(parameter)
             editor.setAccessibleName(f"{optimization.title}: {parameter.title}")
             editor.setToolTip("\n".join(filter(None, (parameter.title, parameter.provenance))))
             self.editors[parameter.name] = editor
-            form.addRow(parameter.title, editor)
+            editor.setMaximumWidth(EDITOR_PX)
+            title = QLabel(parameter.title)
+            title.setWordWrap(True)
+            title.setBuddy(editor)
+            form.addRow(title, editor)
 
     def show_values(self, values: dict[str, Value]) -> None:
         """Shows values by name, defaults where none is given. Emits nothing."""

@@ -108,21 +108,30 @@ class MemoryCourses(QWidget):
         self._before: MemoryCourse | None = None
         self._after: MemoryCourse | None = None
         self._shows = (True, True)
+        self._peaks_bytes: tuple[int | None, int | None] = (None, None)
         self.setAccessibleName(tr("Memory before and after"))
         self.setMinimumHeight(140)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         theme.changed.connect(self.update)
 
-    def set_courses(self, before: MemoryCourse | None, after: MemoryCourse | None, shows: tuple[bool, bool]) -> None:
+    def set_courses(
+        self,
+        before: MemoryCourse | None,
+        after: MemoryCourse | None,
+        shows: tuple[bool, bool],
+        peaks_bytes: tuple[int | None, int | None] = (None, None),
+    ) -> None:
         """Shows others.
 
         Args:
             before: Of A.
             after: Of B; of another kind than A's it is not drawn: their axes differ.
             shows: Whether A and B are drawn.
+            peaks_bytes: Most that the rank reserves in A and B: drawn as a level where the course is not known.
         """
         differs = before is not None and after is not None and before.over_steps != after.over_steps
         self._before, self._after, self._shows = before, None if differs else after, shows
+        self._peaks_bytes = peaks_bytes
         peaks = [int(item.reserved.y_bytes.max()) for item in (before, self._after) if item and len(item.reserved.x)]
         self.setAccessibleDescription(" → ".join(format_bytes(peak) for peak in peaks))
         self.update()
@@ -158,6 +167,22 @@ class MemoryCourses(QWidget):
                 painter.drawPolyline(self._line(course.allocated))
                 painter.setPen(QPen(QColor(role), 2))
                 painter.drawPolyline(self._line(course.reserved))
+        self._paint_peaks(painter)
+
+    def _paint_peaks(self, painter: QPainter) -> None:
+        """Draws a level for a run of which only the peak is known."""
+        colours, plot = self._theme.colours, self._plot()
+        sides = (
+            (self._before, self._peaks_bytes[0], colours.baseline, self._shows[0], tr("A")),
+            (self._after, self._peaks_bytes[1], colours.candidate, self._shows[1], tr("B")),
+        )
+        for course, peak, role, shown, letter in sides:
+            if course is None and peak is not None and shown:
+                y_px = plot.bottom() - peak / self._limits()[1] * plot.height()
+                painter.setPen(QPen(QColor(role), 2, Qt.PenStyle.DotLine))
+                painter.drawLine(QPointF(plot.left(), y_px), QPointF(plot.right(), y_px))
+                text = tr("{run}: at most {size} reserved", run=letter, size=format_bytes(peak))
+                painter.drawText(QPointF(plot.left() + 8, y_px - 4), text)
 
     def _paint_grid(self, painter: QPainter) -> None:
         plot, colours, metrics = self._plot(), self._theme.colours, self.fontMetrics()
@@ -229,7 +254,9 @@ class MemoryCourses(QWidget):
     def _limits(self) -> tuple[float, float]:
         courses = [item for item in (self._before, self._after) if item is not None and len(item.reserved.x)]
         last = max((float(item.reserved.x[-1]) for item in courses), default=1.0)
-        return last or 1.0, max((float(item.reserved.y_bytes.max()) for item in courses), default=1.0) * 1.05 or 1.0
+        levels = [float(item.reserved.y_bytes.max()) for item in courses]
+        levels += [float(peak) for peak in self._peaks_bytes if peak is not None]
+        return last or 1.0, max(levels, default=1.0) * 1.05 or 1.0
 
     def _plot(self) -> QRectF:
         metrics = self.fontMetrics()

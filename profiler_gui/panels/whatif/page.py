@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QTabWidget, QVBoxLayout, QWidget
 
@@ -13,8 +15,8 @@ from profiler_gui.panels.whatif.operators import delta_table
 from profiler_gui.panels.whatif.summary import ComparisonSummary
 from profiler_gui.panels.whatif.timelines import MakeTimeline, PairedTimelines
 from profiler_gui.panels.whatif.words import doubts, headline, run_title
-from profiler_gui.session.document import Document
 from profiler_gui.session.rerun_state import Shown
+from profiler_gui.session.run_tree import BASELINE, TriedRun
 from profiler_gui.toolkit.translations import tr
 
 HEADLINE_SCALE = 1.4
@@ -127,7 +129,10 @@ class WhatIfPage(QWidget):
         self.timelines.show_runs(before, after, self._reruns.shown)
         shown = self._reruns.shown
         self.memory.set_courses(
-            self._course(before.timeline), self._course(after.timeline), (shown is not Shown.B, shown is not Shown.A)
+            self._course(before),
+            self._course(after) if after is not before else None,
+            (shown is not Shown.B, shown is not Shown.A),
+            (self._peak_bytes(before), self._peak_bytes(after)),
         )
         answers = (before.side, after.side, len(self._reruns.tree.runs), self._reruns.tree.current)
         if answers != self._shown_answers:
@@ -163,13 +168,30 @@ class WhatIfPage(QWidget):
             box.setCurrentIndex(box.findData(run.number))
             box.setEnabled(box.count() > 1)
 
-    def _course(self, document: Document | None) -> MemoryCourse | None:
-        """Returns the memory of the rank in view in a run; of its first rank where it has no such."""
-        if document is None:
+    def _course(self, run: TriedRun) -> MemoryCourse | None:
+        """Returns the memory of the rank in view in a run; of the run as it is what was recorded, where that is known.
+
+        Replayed timelines have no memory: an allocator is replayed for its peaks.
+        """
+        recorded = self._session.document if run.number == BASELINE else None
+        for document in (run.timeline, recorded):
+            if document is not None:
+                rank = self._rank_of(document.ranks)
+                trace = document.job.rank_trace(rank).trace
+                key = ("course", run.number, document is recorded, rank)
+                course = self._session.derived(key, partial(course_of, trace))
+                if course is not None:
+                    return course
+        return None
+
+    def _peak_bytes(self, run: TriedRun) -> int | None:
+        """Returns the most that the rank in view reserves in a run; None where that is not known."""
+        if run.side is None or not run.side.peak_reserved_bytes:
             return None
-        rank = self._session.rank if self._session.rank in document.ranks else document.ranks[0]
-        key = ("course", id(document), rank)
-        return self._session.derived(key, lambda: course_of(document.job.rank_trace(rank).trace))
+        return run.side.peak_reserved_bytes[self._rank_of(tuple(run.side.peak_reserved_bytes))]
+
+    def _rank_of(self, ranks: tuple[int, ...]) -> int:
+        return self._session.rank if self._session.rank in ranks else ranks[0]
 
 
 def _shortened(text: str) -> str:

@@ -67,7 +67,7 @@ class ComparisonSummary(QScrollArea):
         self.waterfall.set_rungs(rungs)
         self.waterfall.setVisible(bool(rungs))
         bars = [
-            memory_bar(f"{letter} · {run_title(run)}", run.side, is_current=letter == tr("B"))
+            memory_bar(letter, run.side, is_current=run is after and run is not before)
             for letter, run in ((tr("A"), before), (tr("B"), after))
             if run.side is not None
         ]

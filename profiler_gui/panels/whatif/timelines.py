@@ -15,6 +15,7 @@ from profiler_gui.session.document import Document
 from profiler_gui.session.rerun_state import Shown
 from profiler_gui.session.run_tree import TriedRun
 from profiler_gui.session.session import Session
+from profiler_gui.session.viewport import Viewport
 from profiler_gui.toolkit.translations import tr
 
 MakeTimeline = Callable[[PaneContext], QWidget]
@@ -77,18 +78,19 @@ class PairedTimelines(QWidget):
         self._show_documents(documents)
 
     def _show_documents(self, documents: tuple[Document | None, Document | None]) -> None:
-        changed = False
+        """Shows other documents in the stretch that is in view; at first all of the longer one is."""
+        if all(session.document is document for session, document in zip(self.sessions, documents, strict=True)):
+            return
+        first = self.sessions[0]
+        viewport = first.viewport if first.document is not None else None
+        self._is_following = True
         for session, document in zip(self.sessions, documents, strict=True):
             if document is not None and session.document is not document:
-                viewport = session.viewport if session.document is not None else None
-                self._is_following = True
                 session.show(document)
-                if viewport is not None:
-                    session.show_range(viewport.start_ns, viewport.end_ns)
-                self._is_following = False
-                changed = True
-        if changed:
-            self._take_rank()
+        self._is_following = False
+        self._take_rank()
+        shown = viewport or first.limits
+        first.show_range(shown.start_ns, shown.end_ns)
 
     def _make_views(self) -> None:
         if self.views:
@@ -117,7 +119,19 @@ class PairedTimelines(QWidget):
         self._align()
 
     def _align(self) -> None:
-        self._starts_ns = (_start_ns(self.sessions[0]), _start_ns(self.sessions[1]))
+        """Gives both room for the longer one, counted from the starts of their steps, and the same stretch of it."""
+        first, second = self.sessions
+        if first.trace is None or second.trace is None:
+            return
+        self._starts_ns = (_start_ns(first), _start_ns(second))
+        for session in self.sessions:
+            session.set_room(None)
+        shift_ns = self._starts_ns[1] - self._starts_ns[0]
+        own, other = first.limits, second.limits
+        start_ns = min(own.start_ns, other.start_ns - shift_ns)
+        end_ns = max(own.end_ns, other.end_ns - shift_ns)
+        first.set_room(Viewport(start_ns, end_ns))
+        second.set_room(Viewport(start_ns + shift_ns, end_ns + shift_ns))
         self._follow(0)
 
     def _follow(self, number: int) -> None:
