@@ -1,5 +1,7 @@
 """Products with weights, forward and backward: the linear layers, wide or in eight bits."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from engine.core.arrays import Int64Array
@@ -65,12 +67,10 @@ def add_quantized_matmul(
     writes: dict[str, Int64Array | float],
     dtype: DType,
     *,
-    out_bytes: int | None = None,
     awaits: int = LAST,
 ) -> None:
     """Adds a product of quantised operands, ``sizes``: rows, columns, summed; the result is as wide as activations."""
-    out = out_bytes or low.element_bytes
-    table = matmul(*sizes, dtype, out_bytes_per_element=out, family="quant_matmul")
+    table = matmul(*sizes, dtype, out_bytes_per_element=low.element_bytes, family="quant_matmul")
     rows, columns, summed = (int(np.ravel(size)[0]) for size in sizes)
     shape = shape_text([rows, summed], [summed, columns])
     block.compute("QuantBatchMatmulV3", TaskKind.CUBE, table, reads, writes, shape=shape, awaits=awaits)
@@ -112,17 +112,22 @@ def add_linear(
 def add_weight_gradient(
     block: BlockBuilder, low: Lowering, name: str, widths: tuple[int, int], reads: tuple[str, ...], awaits: int
 ) -> None:
-    """Adds the gradient of a weight [out, in] and its addition to the fp32 main gradient."""
+    """Adds the gradient of a weight [out, in] and its addition to the fp32 main gradient.
+
+    In one kernel the product reads what it adds to, as npu_matmul_add_fp32 does.
+    """
     out_width, in_width = widths
     size, dtype = out_width * in_width, narrow_dtype(low, name)
     fused = low.fusions.gradient_accumulation
     tensor, width = f"{name}_gradient", FP32_BYTES if fused else low.element_bytes
     written: dict[str, Int64Array | float] = {} if fused else {tensor: size * low.element_bytes}
-    if dtype is None:
-        add_matmul(block, low, out_width, in_width, low.tokens, reads, written, out_bytes=width, awaits=awaits)
-    else:
-        sizes = (out_width, in_width, low.tokens)
-        add_quantized_matmul(block, low, sizes, reads, written, dtype, out_bytes=width, awaits=awaits)
+    family = "matmul" if dtype is None else "quant_matmul"
+    table = matmul(out_width, in_width, low.tokens, dtype or low.dtype, out_bytes_per_element=width, family=family)
+    if fused:
+        table = replace(table, read_bytes=table.read_bytes + size * FP32_BYTES)
+    kernel = "MatMulV3" if dtype is None else "QuantBatchMatmulV3"
+    shape = shape_text([out_width, int(low.tokens[0])], [int(low.tokens[0]), in_width])
+    block.compute(kernel, TaskKind.CUBE, table, reads, written, shape=shape, awaits=awaits)
     if fused:
         return
     table = catalogue.vector_operator("elementwise", 1, size, DType.FP32, FP32_BYTES + low.element_bytes, FP32_BYTES)
