@@ -30,6 +30,7 @@ class Dispatch:
         launched_by: int32, shape (device tasks,): index of the HOST task that launched each, −1 where unknown.
         latency_ns: From a launch to the start of its task on an idle stream.
         switch_ns: From the end of a task to the start of a queued one on its stream.
+        shift_ns: What makes a time of the host's clock one of the chain.
     """
 
     kind: UInt8Array
@@ -40,6 +41,7 @@ class Dispatch:
     launched_by: Int32Array
     latency_ns: int
     switch_ns: int
+    shift_ns: int = 0
 
     def __len__(self) -> int:
         return len(self.kind)

@@ -197,4 +197,5 @@ def _chain(
         launched_by=np.where(call_of_task >= 0, place_of_call[call_of_task], ABSENT).astype(np.int32),
         latency_ns=latency_ns,
         switch_ns=switch_ns,
+        shift_ns=shift_ns,
     )

@@ -4,17 +4,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.analyses.launches import operator_events
+from engine.analyses.idle import IdleCause
+from engine.analyses.idle.from_host import DEVICE_START_NS
+from engine.analyses.modules.host_context import PHASES
 from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import Stream, TaskKind
 from engine.replay.capture_graph import Gaps
 from engine.replay.meetings import RankMeetings
+from engine.replay.rank_buffers import add_buffers
 from engine.replay.rank_plan import RankPlan
 from engine.replay.shadow_ranks import TwinWaits
+from engine.replay.task_work import task_work
 from engine.trace.strings import ABSENT
 
-_GAP, _HOST = "gap", "dispatch"
+_HOST = "dispatch"
+_NOT_RECORDED = "gap: not recorded"
+_SHORT, _LONG = f"gap: {IdleCause.DEVICE_SCHEDULING}", f"gap: {IdleCause.UNKNOWN}"
+"""Names of gaps. Short ones are the device's own start of tasks, by the measure of the idle analysis."""
 
 
 @dataclass(eq=False)
@@ -47,6 +54,7 @@ class RankWriter:
             The graph's index of each device task, int32.
         """
         first_host = self._add_host()
+        self._add_buffers(first_host)
         position, gap_of = self._add_device(first_host, meetings, twin)
         waits, host_waits = self.plan.waits, self.plan.host_waits
         self.builder.add_edges(position[waits.before], position[waits.after])
@@ -70,20 +78,35 @@ class RankWriter:
             rank=self.rank,
             stream=Stream.HOST,
             duration_ns=np.maximum(dispatch.end_ns - start_ns, 0),
-            step=plan.host_step,
+            step=self._of_launched(plan.step),
+            layer=self._of_launched(plan.layer),
+            phase=self._of_launched(self._phases()),
             origin_event=dispatch.event,
             inferred=inferred,
         )
 
+    def _add_buffers(self, first_host: int) -> None:
+        plan = self.plan
+        add_buffers(self.builder, plan.trace, plan.dispatch, self._of_launched(self._phases()), first_host, self._texts)
+
+    def _of_launched(self, column: Int32Array) -> Int32Array:
+        """Returns for each host task the entry of what it launches next, −1 where it launches nothing more."""
+        launched = self.plan.launched
+        values: Int32Array = np.where(launched >= 0, column[np.maximum(launched, 0)], ABSENT).astype(np.int32)
+        return values
+
+    def _phases(self) -> Int32Array:
+        """Returns the builder's string id of each device task's phase, −1 where unknown."""
+        words = [ABSENT, *(self.builder.strings.intern(phase) for phase in PHASES[1:])]
+        return np.array(words, dtype=np.int32)[self.plan.phase]
+
     def _host_names(self) -> Int32Array:
         """Returns the names of host tasks: the framework's operator behind the first launch, else the call."""
         plan, trace = self.plan, self.plan.trace
-        dispatch, tasks = plan.dispatch, plan.tasks
+        dispatch = plan.dispatch
         source = dispatch.event.copy()
-        known = np.flatnonzero((dispatch.launched_by >= 0) & (tasks.event >= 0))
-        operator = operator_events(trace)[tasks.event[known]] if len(known) else known.astype(np.int32)
-        told = operator >= 0
-        source[dispatch.launched_by[known[told]][::-1]] = operator[told][::-1]
+        told = np.flatnonzero((dispatch.launched_by >= 0) & (plan.operator >= 0))[::-1]
+        source[dispatch.launched_by[told]] = plan.operator[told]
         waits = dispatch.kind == TaskKind.SYNCHRONIZE
         source[waits] = dispatch.event[waits]
         named = source >= 0
@@ -118,13 +141,16 @@ class RankWriter:
         first = self.builder.add_tasks(
             count,
             launch[of_row],
-            name=np.where(is_gap, self.builder.strings.intern(_GAP), columns["name"][of_row]),
+            name=np.where(is_gap, self._gap_names(gap_ns)[of_row], columns["name"][of_row]),
             kind=np.where(is_gap, TaskKind.GAP, plan.kind[of_row]),
             rank=self.rank,
             stream=tasks.queue[of_row],
             duration_ns=np.where(is_gap, gap_ns[of_row], columns["duration_ns"][of_row]),
             rendezvous=np.where(is_gap, ABSENT, columns["rendezvous"][of_row]),
+            flops=np.where(is_gap, 0, columns["flops"][of_row]),
             bytes=np.where(is_gap, 0, columns["bytes"][of_row]),
+            layer=plan.layer[of_row],
+            phase=self._phases()[of_row],
             step=plan.step[of_row],
             shape=np.where(is_gap, ABSENT, columns["shape"][of_row]),
             group=np.where(is_gap, ABSENT, columns["group"][of_row]),
@@ -133,6 +159,13 @@ class RankWriter:
         )
         position = (first + place).astype(np.int32)
         return position, np.where(has_gap, position - 1, ABSENT).astype(np.int32)
+
+    def _gap_names(self, gap_ns: Int64Array) -> Int32Array:
+        if self.plan.is_shadow:
+            return np.full(len(gap_ns), self.builder.strings.intern(_NOT_RECORDED), dtype=np.int32)
+        short, long = self.builder.strings.intern_all((_SHORT, _LONG)).tolist()
+        names: Int32Array = np.where(gap_ns <= DEVICE_START_NS, short, long).astype(np.int32)
+        return names
 
     def _gaps_ns(self, twin: TwinWaits) -> Int64Array:
         """Returns how long each task's stream stood still although nothing known held the task back, int64."""
@@ -151,7 +184,7 @@ class RankWriter:
         return np.where(loose, gap_ns, constant_ns)
 
     def _device_columns(self, meetings: RankMeetings) -> dict[str, AnyArray]:
-        """Returns name, time, rendezvous, bytes, shape and group per device task."""
+        """Returns name, time, rendezvous, work, shape and group per device task."""
         plan, trace, tasks = self.plan, self.plan.trace, self.plan.tasks
         plain = tasks.collective < 0
         events = tasks.event[plain]
@@ -161,7 +194,9 @@ class RankWriter:
         shape = np.full(len(tasks), ABSENT, dtype=np.int32)
         shape[plain] = self._texts(np.append(trace.kernels.input_shapes, np.int32(ABSENT))[kernel])
         duration_ns = tasks.end_ns - tasks.start_ns
-        size_bytes = np.zeros(len(tasks), dtype=np.float64)
+        flops, size_bytes = (np.zeros(len(tasks), dtype=np.float64) for _ in range(2))
+        work = task_work(trace, kernel)
+        flops[plain], size_bytes[plain] = work.flops, work.bytes
         meeting, group = (np.full(len(tasks), ABSENT, dtype=np.int32) for _ in range(2))
         # One turn per collective.
         for row in np.flatnonzero(~plain).tolist():
@@ -177,6 +212,7 @@ class RankWriter:
             "name": name,
             "shape": shape,
             "duration_ns": duration_ns,
+            "flops": flops,
             "bytes": size_bytes,
             "rendezvous": meeting,
             "group": group,

@@ -6,11 +6,12 @@ import numpy as np
 
 from engine.analyses.activity import activities
 from engine.analyses.communication import Collective
-from engine.analyses.launches import launch_events
+from engine.analyses.launches import launch_events, operator_events
+from engine.analyses.modules import kernel_places
 from engine.analyses.name_search import names_holding
 from engine.analyses.steps import steps
 from engine.analyses.steps.profiler_steps import host_steps, steps_of_tasks
-from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
+from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.graph.task_graph import Stream, TaskKind
 from engine.replay.announced_waits import announced_waits
 from engine.replay.capture_graph import HostSource
@@ -40,7 +41,11 @@ class RankPlan:
         kind: uint8 TaskKind.
         step: int32 number of the profiler's step, ABSENT outside.
         dispatch: The host.
-        host_step: int32, shape (host tasks,).
+        launched: int32, shape (host tasks,): the first device task at or after each host task in launch order, −1 for
+            none: step, phase and layer of a host task are those of what it launches next.
+        operator: int32 event row of the framework's operator behind each device task, −1 where unknown.
+        phase: int32 index into ``PHASES``, 0 where unknown.
+        layer: int32, −1 outside layers.
         host_source: Where the host's times come from.
         waits: Between device tasks.
         host_waits: From device tasks to host tasks.
@@ -52,7 +57,10 @@ class RankPlan:
     kind: UInt8Array
     step: Int32Array
     dispatch: Dispatch
-    host_step: Int32Array
+    launched: Int32Array
+    operator: Int32Array
+    phase: Int32Array
+    layer: Int32Array
     host_source: HostSource
     waits: Waits
     host_waits: Waits
@@ -93,10 +101,37 @@ def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: Diagnostic
     announced, told = announced_waits(trace, tasks, launch)
     waits = device_waits(tasks, dispatch, computes, recorded, announced, told)
     host_waits = awaited_by_host(tasks, dispatch, _whole_device(trace, dispatch), dispatch.latency_ns)
-    step = _steps(trace, tasks)
+    operators = operator_events(trace)
+    phase, layer = _places(trace, operators, tasks)
     return RankPlan(
-        trace, collectives, tasks, kind, step, dispatch, _host_steps(dispatch, step), source, waits, host_waits
+        trace=trace,
+        collectives=collectives,
+        tasks=tasks,
+        kind=kind,
+        step=_steps(trace, tasks),
+        dispatch=dispatch,
+        launched=_next_launched(dispatch),
+        operator=_of_events(operators, tasks, ABSENT),
+        phase=phase,
+        layer=layer,
+        host_source=source,
+        waits=waits,
+        host_waits=host_waits,
     )
+
+
+def _of_events(column: AnyArray, tasks: DeviceTasks, missing: int) -> Int32Array:
+    """Returns the entry of a column by event for each task, int32; ``missing`` for tasks without an event."""
+    values: Int32Array = np.where(tasks.event >= 0, column[np.maximum(tasks.event, 0)], missing).astype(np.int32)
+    return values
+
+
+def _places(trace: Trace, operators: Int32Array, tasks: DeviceTasks) -> tuple[Int32Array, Int32Array]:
+    """Returns phase and layer of each device task."""
+    places = kernel_places(trace, operators)
+    phase, layer = np.zeros(len(trace.events), dtype=np.int32), np.full(len(trace.events), ABSENT, dtype=np.int32)
+    phase[places.event], layer[places.event] = places.phase, places.layer
+    return _of_events(phase, tasks, 0), _of_events(layer, tasks, ABSENT)
 
 
 def _shadow_plan(trace: Trace, collectives: tuple[Collective, ...], tasks: DeviceTasks, kind: UInt8Array) -> RankPlan:
@@ -109,7 +144,10 @@ def _shadow_plan(trace: Trace, collectives: tuple[Collective, ...], tasks: Devic
         kind=kind,
         step=_steps(trace, tasks),
         dispatch=no_host(tasks),
-        host_step=nothing,
+        launched=nothing,
+        operator=np.full(len(tasks), ABSENT, dtype=np.int32),
+        phase=np.zeros(len(tasks), dtype=np.int32),
+        layer=np.full(len(tasks), ABSENT, dtype=np.int32),
         host_source=HostSource.GAPS,
         waits=program_order(tasks),
         host_waits=Waits(nothing, nothing, nothing.astype(np.uint8)),
@@ -150,15 +188,12 @@ def _steps(trace: Trace, tasks: DeviceTasks) -> Int32Array:
     return number
 
 
-def _host_steps(dispatch: Dispatch, step: Int32Array) -> Int32Array:
-    """Returns the step of each host task: that of the next task it launches."""
+def _next_launched(dispatch: Dispatch) -> Int32Array:
+    """Returns the first device task launched by each host task or by the next one that launches any; −1 for none."""
     known = np.flatnonzero(dispatch.launched_by >= 0)
-    of_host = np.full(len(dispatch), ABSENT, dtype=np.int32)
-    of_host[dispatch.launched_by[known][::-1]] = step[known][::-1]
-    launches = np.zeros(len(dispatch), dtype=np.bool_)
-    launches[dispatch.launched_by[known]] = True
-    following = np.where(launches, np.arange(len(dispatch)), len(dispatch))
+    first = np.full(len(dispatch), ABSENT, dtype=np.int32)
+    first[dispatch.launched_by[known][::-1]] = known[::-1]
+    following = np.where(first >= 0, np.arange(len(dispatch)), len(dispatch))
     following = np.minimum.accumulate(following[::-1])[::-1]
-    last = int(np.flatnonzero(launches)[-1]) if np.any(launches) else 0
-    answer: Int32Array = of_host[np.minimum(following, last)]
+    answer: Int32Array = np.append(first, np.int32(ABSENT))[following]
     return answer

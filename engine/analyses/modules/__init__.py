@@ -3,13 +3,17 @@
 from engine.analyses.modules.module_times import (
     OUTSIDE_LAYERS,
     OUTSIDE_MODULES,
+    KernelPlaces,
     ModuleTime,
+    kernel_places,
     module_times,
 )
 
 __all__ = [
     "OUTSIDE_LAYERS",
     "OUTSIDE_MODULES",
+    "KernelPlaces",
     "ModuleTime",
+    "kernel_places",
     "module_times",
 ]

@@ -10,6 +10,7 @@ from engine.analyses.launches import operator_events
 from engine.analyses.modules.host_context import (
     BACKWARD,
     COMMUNICATION,
+    FORWARD,
     OPTIMIZER,
     PHASES,
     HostContext,
@@ -70,6 +71,43 @@ def module_times(trace: Trace) -> tuple[ModuleTime, ...]:
         inferred = layer >= 0
     sources = source_lines(trace, context.origin, trace.events.duration_ns[rows])
     return _rows(paths, phase, sources, inferred, trace.events.duration_ns[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelPlaces:
+    """Where in the model each computing task stands. Columns of shape (n,).
+
+    Attributes:
+        event: int32 event row, ascending.
+        phase: int64 index into ``PHASES``; 0 where unknown.
+        layer: int64 number within the rank, found by periodicity; −1 outside layers and where modules are recorded.
+    """
+
+    event: Int32Array
+    phase: Int64Array
+    layer: Int64Array
+
+
+def kernel_places(trace: Trace, operator: Int32Array) -> KernelPlaces:
+    """Returns the place of every computing task.
+
+    Where neither host nor kernels show a backward pass or an optimizer, every phase is unknown.
+
+    Args:
+        trace: The trace.
+        operator: ``operator_events(trace)``.
+    """
+    rows = np.flatnonzero(activities(trace) == Activity.COMPUTING).astype(np.int32)
+    if len(rows) == 0:
+        nothing = np.empty(0, dtype=np.int64)
+        return KernelPlaces(rows, nothing, nothing)
+    context = host_context(trace, operator[rows])
+    phase = _phases(trace, rows, context)
+    layer = np.full(len(rows), ABSENT, dtype=np.int64)
+    if not np.any(context.module >= 0):
+        layer, phase = _layers(trace, rows, context, phase)
+    told = np.any(phase > PHASES.index(FORWARD))
+    return KernelPlaces(rows, phase if told else np.zeros(len(rows), dtype=np.int64), layer)
 
 
 def _rows(
