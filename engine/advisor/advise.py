@@ -7,6 +7,7 @@ from engine.advisor.combination import combined_gain
 from engine.advisor.examination import Examination, examine_job
 from engine.advisor.findings import WORTH_RATIO, Action, Finding, Severity, Toggle
 from engine.advisor.gains import Laboratory, Trial, estimated_gain, rerun_gain
+from engine.advisor.losses import Loss, loss_of
 from engine.advisor.ranking import ranked
 from engine.advisor.recommendations import (
     Advice,
@@ -22,8 +23,8 @@ from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_prog
 from engine.core.registry import Registry
 from engine.optimizations.interface import Optimization, Verdict
 from engine.optimizations.selection import Enabled, refusals
-from engine.trace.job import Job
-from engine.whatif.subject import ScenarioSubject, Subject
+from engine.whatif.run import applicability
+from engine.whatif.subject import CaptureSubject, Subject
 
 _UNANSWERED = (Verdict.NEEDS_TWIN, Verdict.UNKNOWN)
 
@@ -71,6 +72,7 @@ def advise(
             recommendations.append(answer)
         else:
             passed.append(answer)
+    passed += _already_on(laboratory, {item.id for item in passed}, cancel)
     order = ranked(recommendations)
     return Advice(
         examination=examination,
@@ -83,14 +85,11 @@ def advise(
     )
 
 
-def examine(
-    subject: Subject, job: Job | None = None, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED
-) -> Examination:
+def examine(subject: Subject, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED) -> Examination:
     """Returns what rules look at: a capture, or the profiled steps of a simulated job after its run.
 
     Args:
         subject: The job.
-        job: The recorded ranks of a capture.
         progress: Told what is done.
         cancel: Looked at inside.
 
@@ -98,9 +97,8 @@ def examine(
         ScenarioError: The simulated job cannot run.
         OperationCancelled: Cancelled.
     """
-    if job is not None:
-        return examine_job(job, progress=progress, cancel=cancel)
-    assert isinstance(subject, ScenarioSubject)  # noqa: S101 - the only other kind of subject
+    if isinstance(subject, CaptureSubject):
+        return examine_job(subject.job, progress=progress, cancel=cancel)
     side = subject.baseline(part_of(progress, 0.0, 0.6), cancel)
     recorded = side.record(part_of(progress, 0.6, 0.8), cancel)
     return examine_job(recorded, subject.scenario, side, subject.name, part_of(progress, 0.8, 1.0), cancel)
@@ -146,7 +144,7 @@ def _judged(
         if remedy.estimate is None:
             return Passed(remedy.optimization, "cannot be answered", "the catalogue does not have it")
         gain = estimated_gain(examination, remedy.estimate, "the catalogue does not have it, so it was not rerun")
-        return _toggle(remedy, None, None, item.findings, gain)
+        return _toggle(examination, remedy, None, None, item.findings, gain)
     optimization = laboratory.optimizations[remedy.optimization]
     if examination.is_recorded and optimization.simulator_only:
         return Passed(optimization.id, "simulator only", "no public documentation knows it: never advised on a capture")
@@ -155,6 +153,18 @@ def _judged(
         return Passed(optimization.id, "conflicts", refused)
     trial = laboratory.try_toggle(remedy, progress)
     return _tried(examination, remedy, optimization, trial, item.findings)
+
+
+def _already_on(laboratory: Laboratory, told: set[str], cancel: CancelToken) -> list[Passed]:
+    """Returns what the job runs with already, of all optimizations: advice must not miss it."""
+    if laboratory.subject is None:
+        return []
+    verdicts = applicability(laboratory.subject, laboratory.optimizations, cancel)
+    return [
+        Passed(identifier, answer.verdict.value, answer.reason)
+        for identifier, answer in verdicts.items()
+        if answer.verdict is Verdict.ALREADY_ON and identifier not in told
+    ]
 
 
 def _forbidden(examination: Examination, optimization: Optimization) -> str:
@@ -173,21 +183,21 @@ def _tried(
 ) -> Recommendation | Passed:
     if trial is None:
         gain = estimated_gain(examination, remedy.estimate, "it was not rerun")
-        return _toggle(remedy, optimization, None, findings, gain)
+        return _toggle(examination, remedy, optimization, None, findings, gain)
     if trial.refusal is not None:
         return Passed(optimization.id, "conflicts", trial.refusal)
     if trial.verdict in _UNANSWERED:
         if remedy.estimate is None:
             return Passed(optimization.id, trial.verdict.value, trial.reason)
         gain = estimated_gain(examination, remedy.estimate, trial.reason)
-        return _toggle(remedy, optimization, trial, findings, gain)
+        return _toggle(examination, remedy, optimization, trial, findings, gain)
     if trial.verdict is not Verdict.APPLIES:
         return Passed(optimization.id, trial.verdict.value, trial.reason)
     gain = rerun_gain(examination, trial.result)
     if not _is_worth(examination, trial, gain, findings):
         won = "" if gain.time_ns is None else f": a rerun gives {format_duration_ns(gain.time_ns.expected)} per step"
         return Passed(optimization.id, "gains too little", f"{trial.reason}{won}")
-    return _toggle(remedy, optimization, trial, findings, gain)
+    return _toggle(examination, remedy, optimization, trial, findings, gain)
 
 
 def _is_worth(examination: Examination, trial: Trial, gain: PredictedGain, findings: Sequence[Finding]) -> bool:
@@ -201,6 +211,7 @@ def _is_worth(examination: Examination, trial: Trial, gain: PredictedGain, findi
 
 
 def _toggle(
+    examination: Examination,
     remedy: Toggle,
     optimization: Optimization | None,
     trial: Trial | None,
@@ -216,6 +227,7 @@ def _toggle(
         category=worst.category,
         severity=min((item.severity for item in findings), key=list(Severity).index),
         findings=tuple(findings),
+        loss=_largest_loss(examination, findings),
         optimization=None if optimization is None else text,
         parameters={} if trial is None else dict(trial.item.parameters),
         gain=gain,
@@ -236,6 +248,7 @@ def _action(examination: Examination, action: Action, findings: Sequence[Finding
         category=worst.category,
         severity=min((item.severity for item in findings), key=list(Severity).index),
         findings=tuple(findings),
+        loss=_largest_loss(examination, findings),
         optimization=None,
         parameters={},
         gain=estimated_gain(examination, action.estimate),
@@ -245,3 +258,7 @@ def _action(examination: Examination, action: Action, findings: Sequence[Finding
         undo=action.undo,
         verify=action.verify,
     )
+
+
+def _largest_loss(examination: Examination, findings: Sequence[Finding]) -> Loss:
+    return max((loss_of(examination, finding) for finding in findings), key=lambda item: item.cost_ns)

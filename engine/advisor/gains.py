@@ -9,12 +9,35 @@ from engine.advisor.recommendations import GainMethod, PredictedGain
 from engine.analyses.fusion import Range3
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.core.registry import Registry
-from engine.optimizations.interface import Optimization, ParameterValue, Verdict
-from engine.optimizations.selection import Enabled, enabled
-from engine.whatif.results import WhatIf
+from engine.optimizations.interface import Applicability, Optimization, ParameterValue, Verdict
+from engine.optimizations.selection import Enabled, Refusal, enabled
+from engine.whatif.results import Side
 from engine.whatif.run import what_if
-from engine.whatif.subject import Subject
+from engine.whatif.scenario_what_if import EXACT, saved_ns
+from engine.whatif.subject import CaptureSubject, Subject
+from engine.whatif.trial import trial
 from engine.workloads.results import RunStatus
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rerun:
+    """A job beside the same with optimizations switched on.
+
+    Attributes:
+        baseline: As it is.
+        candidate: With what applies.
+        gain_ns: Saved per step.
+        applicability: Of each that was asked for, by id.
+        refused: What cannot be; then nothing was rerun.
+        assumptions: What the gain rests on.
+    """
+
+    baseline: Side
+    candidate: Side
+    gain_ns: Range3
+    applicability: Mapping[str, Applicability]
+    refused: tuple[Refusal, ...]
+    assumptions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +52,7 @@ class Trial:
 
     item: Enabled
     needed: tuple[Enabled, ...]
-    result: WhatIf
+    result: Rerun
 
     @property
     def chosen(self) -> tuple[Enabled, ...]:
@@ -78,16 +101,17 @@ class Laboratory:
         self.subject = subject
         self.optimizations = optimizations
         self._cancel = cancel
-        self._known: dict[tuple[str, ...], WhatIf] = {}
+        self._known: dict[tuple[str, ...], Rerun] = {}
 
-    def rerun(self, chosen: Sequence[Enabled], progress: Progress = no_progress) -> WhatIf:
+    def rerun(self, chosen: Sequence[Enabled], progress: Progress = no_progress) -> Rerun:
         """Returns the job with ``chosen``. Raises ScenarioError, OperationCancelled."""
         if self.subject is None:
             message = "there is nothing to rerun"
             raise AssertionError(message)
         key = tuple(sorted(item.text for item in chosen))
         if key not in self._known:
-            self._known[key] = what_if(self.subject, chosen, self.optimizations, progress, self._cancel)
+            run = _of_capture if isinstance(self.subject, CaptureSubject) else _of_scenario
+            self._known[key] = run(self.subject, chosen, self.optimizations, progress, self._cancel)
         return self._known[key]
 
     def try_toggle(self, toggle: Toggle, progress: Progress = no_progress) -> Trial | None:
@@ -129,26 +153,52 @@ class Laboratory:
 
 
 def _merit(trial: Trial) -> tuple[bool, bool, float]:
-    return trial.refusal is None and trial.verdict is Verdict.APPLIES, trial.cures, trial.result.gain.expected_ns
+    return trial.refusal is None and trial.verdict is Verdict.APPLIES, trial.cures, trial.result.gain_ns.expected
 
 
-def rerun_gain(examination: Examination, result: WhatIf) -> PredictedGain:
+def _of_scenario(
+    subject: Subject,
+    chosen: Sequence[Enabled],
+    registry: Registry[Optimization],
+    progress: Progress,
+    cancel: CancelToken,
+) -> Rerun:
+    """Returns one run beside the baseline: a simulated job leaves nothing to chance, so the gain has no spread."""
+    baseline = subject.baseline(progress, cancel)
+    tried = trial(subject, chosen, registry, progress, cancel)
+    saved = saved_ns(baseline, tried.side)
+    return Rerun(baseline, tried.side, Range3(saved, saved, saved), tried.applicability, tried.refused, (EXACT,))
+
+
+def _of_capture(
+    subject: Subject,
+    chosen: Sequence[Enabled],
+    registry: Registry[Optimization],
+    progress: Progress,
+    cancel: CancelToken,
+) -> Rerun:
+    """Returns the replay with its range, and what makes the prediction less certain."""
+    found = what_if(subject, chosen, registry, progress, cancel)
+    told = [*found.assumptions, *found.notes]
+    if found.replay_error_ratio is not None:
+        told.append(f"replaying the unchanged capture errs by {found.replay_error_ratio:+.1%}")
+    if found.inferred_share_ratio:
+        told.append(f"{found.inferred_share_ratio:.0%} of the gain rests on inferred dependencies")
+    if found.weak:
+        told.append(f"weak prediction: {found.weak}")
+    gain = Range3(found.gain.low_ns, found.gain.expected_ns, found.gain.high_ns)
+    return Rerun(found.baseline, found.candidate, gain, found.applicability, found.refused, _distinct(told))
+
+
+def rerun_gain(examination: Examination, result: Rerun) -> PredictedGain:
     """Returns the gain of a rerun, as the advisor tells it."""
-    gain = result.gain
-    time_ns = Range3(gain.low_ns, gain.expected_ns, gain.high_ns)
     before, after = result.baseline.worst_reserved_bytes, result.candidate.worst_reserved_bytes
     memory = None
     if before is not None and after is not None and before != after:
         saved = float(before - after)
         memory = Range3(saved, saved, saved)
-    assumptions = [*result.assumptions, *result.notes]
-    if result.replay_error_ratio is not None:
-        assumptions.append(f"replaying the unchanged capture errs by {result.replay_error_ratio:+.1%}")
-    if result.inferred_share_ratio:
-        assumptions.append(f"{result.inferred_share_ratio:.0%} of the gain rests on inferred dependencies")
-    if result.weak:
-        assumptions.append(f"weak prediction: {result.weak}")
-    return PredictedGain(time_ns, _ratio(examination, time_ns), memory, GainMethod.RERUN, _distinct(assumptions))
+    ratio = _ratio(examination, result.gain_ns)
+    return PredictedGain(result.gain_ns, ratio, memory, GainMethod.RERUN, result.assumptions)
 
 
 def estimated_gain(examination: Examination, estimate: Estimate | None, reason: str = "") -> PredictedGain:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from engine.advisor.examination import Examination
 from engine.advisor.findings import Category, Finding, Severity
+from engine.advisor.losses import Loss
 from engine.analyses.fusion import Range3
 from engine.optimizations.interface import Conflict, ParameterValue, Switch
 
@@ -47,6 +48,7 @@ class Recommendation:
         category: Of the finding behind it.
         severity: Of the worst finding behind it.
         findings: What it is good for, the costliest first.
+        loss: The part of the step it treats.
         optimization: As ``--enable`` takes it; None where no optimization of the catalogue stands for it.
         parameters: Of the optimization.
         gain: What it wins.
@@ -63,6 +65,7 @@ class Recommendation:
     category: Category
     severity: Severity
     findings: tuple[Finding, ...]
+    loss: Loss
     optimization: str | None
     parameters: Mapping[str, ParameterValue]
     gain: PredictedGain

@@ -10,11 +10,13 @@ from engine.advisor.recommendations import Advice
 from engine.advisor.rules import rule_registry
 from engine.cli.console import JsonFlag, Output, Paths, QuietFlag, VerboseFlag
 from engine.cli.opening import open_capture
+from engine.core.errors import MissingDataError
 from engine.core.progress import Progress, part_of
 from engine.optimizations.catalogue import optimization_registry
 from engine.report.advice_document import advice_document
 from engine.report.advice_text import advice_text
-from engine.whatif.subject import SCENARIO_SUFFIX, open_subject
+from engine.trace.job import Job
+from engine.whatif.subject import SCENARIO_SUFFIX, Subject, capture_subject, open_subject
 
 
 def advise(
@@ -39,10 +41,20 @@ def advise(
 def _advice(paths: Sequence[Path], progress: Progress) -> Advice:
     """Returns the advice on a scenario, or on the capture at ``paths``."""
     rules, optimizations = rule_registry(), optimization_registry()
+    subject: Subject | None
     if any(path.suffix.lower() == SCENARIO_SUFFIX for path in paths):
         subject = open_subject(paths)
-        examination = examine(subject, progress=part_of(progress, 0.0, 0.4))
-        return advise_job(examination, subject, rules, optimizations, part_of(progress, 0.4, 1.0))
-    job = open_capture(paths, part_of(progress, 0.0, 0.4))
-    examination = examine_job(job, progress=part_of(progress, 0.4, 0.6))
-    return advise_job(examination, None, rules, optimizations, part_of(progress, 0.6, 1.0))
+        examination = examine(subject, part_of(progress, 0.0, 0.4))
+    else:
+        job = open_capture(paths, part_of(progress, 0.0, 0.3))
+        examination = examine_job(job, progress=part_of(progress, 0.3, 0.5))
+        subject = _replayable(job)
+    return advise_job(examination, subject, rules, optimizations, part_of(progress, 0.5, 1.0))
+
+
+def _replayable(job: Job) -> Subject | None:
+    """Returns what can be rerun of a capture, None where it shows no device task: then gains are only reckoned."""
+    try:
+        return capture_subject(job)
+    except MissingDataError:
+        return None

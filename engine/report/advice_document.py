@@ -44,6 +44,7 @@ def recommendation_document(item: Recommendation) -> dict[str, Any]:
         "problem": item.problem,
         "evidence": [evidence_document(part) for finding in item.findings for part in finding.evidence],
         "root_cause": item.root_cause,
+        "treats": {"loss": item.loss.title, "cost_us": item.loss.cost_ns / NS_PER_US},
         "rules": [finding.rule for finding in item.findings],
         "warnings": [text for finding in item.findings for text in finding.warnings],
         "optimization": item.optimization,

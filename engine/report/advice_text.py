@@ -40,7 +40,7 @@ def advice_text(advice: Advice) -> RenderableType:
     if advice.checked_and_fine:
         parts.append(Text(f"Checked and fine: {', '.join(advice.checked_and_fine)}"))
     parts += [Text(f"Not checked: {item.rule}: {item.reason}") for item in advice.not_checked]
-    parts += [Text(f"Not recommended: {item.id}: {item.verdict}: {item.reason}") for item in advice.passed]
+    parts += [Text(f"{item.verdict.capitalize()}: {item.id}: {item.reason}") for item in advice.passed]
     parts += [Text(note) for note in advice.notes]
     parts += [Text(line) for line in diagnostics_lines(examination.job, examination.summary.communication.diagnostics)]
     return Group(*parts)
