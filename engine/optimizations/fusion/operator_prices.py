@@ -5,11 +5,12 @@ element types (simulated ones), activations are taken as BF16.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from engine.devices.spec import DeviceSpec, DType
 from engine.optimizations.fusion.kernel_shapes import KernelShape, product_size
-from engine.runtime.cost import OperatorTable, catalogue, operator_durations
+from engine.runtime.cost import OperatorTable, catalogue, matmul, operator_durations
 
 Chain: TypeAlias = Sequence[KernelShape]
 OperatorReader: TypeAlias = Callable[[Chain], tuple[OperatorTable, ...]]
@@ -25,11 +26,14 @@ def price_ns(read: OperatorReader, chain: Chain, device: DeviceSpec) -> float | 
     return float(sum(int(operator_durations(device, table).sum()) for table in tables)) if tables else None
 
 
-def batched_ratio(read: OperatorReader, chain: Chain, device: DeviceSpec) -> float | None:
-    """Returns one call over all tensors ÷ the single calls, None where shapes do not say."""
-    calls = [price for item in chain if (price := price_ns(read, (item,), device)) is not None]
-    together = price_ns(read, chain, device)
-    return together / sum(calls) if together is not None and sum(calls) > 0 else None
+def ratio(read: OperatorReader, instead_of: OperatorReader, chain: Chain, device: DeviceSpec) -> float | None:
+    """Returns price of the operators of ``read`` ÷ those of ``instead_of``, None where shapes do not say.
+
+    What the model gets wrong of a kernel it gets wrong of both, so a measured time of the latter times this is better
+    than a price.
+    """
+    after, before = price_ns(read, chain, device), price_ns(instead_of, chain, device)
+    return after / before if after is not None and before else None
 
 
 def rms_norm(chain: Chain) -> tuple[OperatorTable, ...]:
@@ -134,12 +138,37 @@ def scaling(chain: Chain) -> tuple[OperatorTable, ...]:
     return _batched(chain, lambda elements: catalogue.elementwise(elements, DType.FP32, inputs=1, cold=True))
 
 
+def one_by_one(read: OperatorReader) -> OperatorReader:
+    """Returns the reader of the same operators called for every kernel by itself."""
+
+    def single(chain: Chain) -> tuple[OperatorTable, ...]:
+        return tuple(table for item in chain for table in read((item,)))
+
+    return single
+
+
+def weight_product(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns the product of a weight's gradient as it is."""
+    size = product_size(chain[0])
+    if size is None:
+        return ()
+    batch, rows, summed, columns = size
+    return (matmul(rows, columns, summed, _product_dtype(chain), batch=batch),)
+
+
+def accumulating_product(chain: Chain) -> tuple[OperatorTable, ...]:
+    """Returns the product that adds to its FP32 result: it also reads what it adds to."""
+    size = product_size(chain[0])
+    if size is None:
+        return ()
+    batch, rows, summed, columns = size
+    table = matmul(rows, columns, summed, _product_dtype(chain), batch=batch, out_bytes_per_element=catalogue.F32)
+    return (replace(table, read_bytes=table.read_bytes + batch * rows * columns * catalogue.F32),)
+
+
 READERS: Mapping[str, OperatorReader] = {
     "attention": attention,
     "cross_entropy": cross_entropy,
-    "gradient_norm": square_sum,
-    "foreach_scale": scaling,
-    "optimizer": adamw,
     "rms_norm": rms_norm,
     "rms_norm_grad": rms_norm_grad,
     "rope": rope,
@@ -150,6 +179,13 @@ READERS: Mapping[str, OperatorReader] = {
     "swiglu_grad": swiglu_grad,
 }
 """By pattern of ``engine.analyses.fusion``; the others are priced by their traffic alone."""
+RELATIVE_READERS: Mapping[str, tuple[OperatorReader, OperatorReader]] = {
+    "gradient_accumulation": (accumulating_product, weight_product),
+    "gradient_norm": (square_sum, one_by_one(square_sum)),
+    "foreach_scale": (scaling, one_by_one(scaling)),
+    "optimizer": (adamw, one_by_one(adamw)),
+}
+"""Operators, and the recorded kernels whose measured time their ratio is taken of: a product in front, or all."""
 
 
 def _first(chain: Chain, *words: str) -> KernelShape | None:

@@ -11,7 +11,7 @@ from engine.analyses.fusion.patterns import Estimate
 from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.devices.spec import DeviceSpec
 from engine.optimizations.fusion.kernel_shapes import kernel_shape
-from engine.optimizations.fusion.operator_prices import READERS, batched_ratio, price_ns
+from engine.optimizations.fusion.operator_prices import READERS, RELATIVE_READERS, price_ns, ratio
 from engine.optimizations.interface import Bound
 from engine.replay.capture_graph import CaptureGraph
 from engine.trace.trace import Trace
@@ -71,8 +71,8 @@ def _priced(rank: int, trace: Trace, found: PatternOccurrences, device: DeviceSp
     known = ~np.isnan(modelled)
     floor = _floor_ns(found.bytes, device)
     expected = np.maximum(np.where(known, modelled, found.expected_ns), floor)
-    # Of a batched call only a ratio comes from the model; its own kernels say how long its bytes take.
-    spread = known & (found.pattern.estimate is not Estimate.BATCH)
+    # Where only a ratio comes from the model, the recorded kernels say how long their bytes take.
+    spread = known & (found.pattern.id not in RELATIVE_READERS)
     best = np.where(spread, expected / (1 + MODEL_SPREAD_RATIO), np.minimum(found.best_ns, expected))
     worst = np.where(spread, expected * (1 + MODEL_SPREAD_RATIO), np.maximum(found.worst_ns, expected))
     return RankPlaces(
@@ -87,9 +87,9 @@ def _priced(rank: int, trace: Trace, found: PatternOccurrences, device: DeviceSp
 
 def _modelled_ns(trace: Trace, found: PatternOccurrences, device: DeviceSpec | None) -> Float64Array:
     """Returns what the operators in place of each chain take by the cost model, float64, NaN where that is unknown."""
-    read = READERS.get(found.pattern.id)
     result = np.full(len(found), np.nan)
-    if read is None or device is None or len(trace.kernels) == 0:
+    pattern = found.pattern.id
+    if device is None or len(trace.kernels) == 0 or not (pattern in READERS or pattern in RELATIVE_READERS):
         return result
     known: dict[tuple[object, ...], float] = {}
     # A Python step per place; equal chains are priced once.
@@ -99,11 +99,20 @@ def _modelled_ns(trace: Trace, found: PatternOccurrences, device: DeviceSpec | N
         key = (words, _shape_ids(trace, events))
         if key not in known:
             chain = [kernel_shape(trace, event, word) for event, word in zip(events.tolist(), words, strict=True)]
-            batched = found.pattern.estimate is Estimate.BATCH
-            price = batched_ratio(read, chain, device) if batched else price_ns(read, chain, device)
+            if pattern in READERS:
+                price = price_ns(READERS[pattern], chain, device)
+            else:
+                price = ratio(*RELATIVE_READERS[pattern], chain, device)
             known[key] = np.nan if price is None else price
         result[index] = known[key]
-    return result * found.busy_ns if found.pattern.estimate is Estimate.BATCH else result
+    return result if pattern in READERS else result * _measured_ns(trace, found)
+
+
+def _measured_ns(trace: Trace, found: PatternOccurrences) -> Int64Array:
+    """Returns the recorded time a ratio is taken of, int64: the product in front of an epilogue, else all kernels."""
+    if found.pattern.estimate is Estimate.EPILOGUE:
+        return trace.events.duration_ns[found.events[found.offsets[:-1]]]
+    return found.busy_ns
 
 
 def members_of_places(found: PatternOccurrences) -> Sequence[slice]:
