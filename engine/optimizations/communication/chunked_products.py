@@ -14,6 +14,7 @@ from engine.optimizations.communication.pricing import fixed_ns, plan_network, s
 from engine.optimizations.communication.tensor_transfers import Transfers
 from engine.optimizations.graph_edits import edges_of, launches_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
+from engine.optimizations.products import operand_sizes, product_sizes
 from engine.runtime.cost import matmul, operator_durations
 
 ASSUMPTION = (
@@ -79,9 +80,9 @@ def chunked(plan: CapturePlan, transfers: Transfers, chunks: int, bound: Bound) 
         return plan
     graph = transfers.graph
     calls = transfers.calls.select(pairs.row)
-    count = np.full(len(calls), chunks, dtype=np.int64)
+    share = np.full(len(calls), 1.0 / chunks)
     fixed = fixed_ns(graph, calls, plan_network(plan))
-    parts = in_parts(graph, calls.task, count, fixed, graph.stream[calls.task])
+    parts = in_parts(graph, calls.task, share, fixed, graph.stream[calls.task])
     piece_ns = _piece_ns(plan.device, graph, pairs.product, chunks)
     if bound is not Bound.HIGH:
         piece_ns = _slowed(plan, graph, pairs.product, piece_ns)
@@ -151,36 +152,18 @@ def _piece_ns(device: DeviceSpec | None, graph: TaskGraph, product: Int32Array, 
     if device is None:
         return np.rint(duration_ns).astype(np.int64)
     shapes, inverse = np.unique(graph.shape[product], return_inverse=True)
-    sizes = [_product_sizes(graph.strings.text(int(item))) for item in shapes]
-    loss = np.array([1.0 if size is None else _loss(device, size, chunks) for size in sizes])
+    pairs = [operand_sizes(graph.strings.text(int(item))) for item in shapes]
+    loss = np.array([1.0 if pair is None else _loss(device, product_sizes(pair), chunks) for pair in pairs])
     answer: Int64Array = np.rint(duration_ns * loss[inverse]).astype(np.int64)
     return answer
 
 
 def _loss(device: DeviceSpec, size: tuple[int, int, int], chunks: int) -> float:
     m, n, k = size
+    if not m:
+        return 1.0
     whole, part = operator_durations(device, matmul([m, -(-m // chunks)], n, k, DType.BF16)).tolist()
     return max(chunks * part / whole, 1.0) if whole else 1.0
-
-
-def _product_sizes(shape: str) -> tuple[int, int, int] | None:
-    """Returns rows, columns and summed dimension of ``"4096,1024;1024,3072"``, None where the text is no product.
-
-    Operands may be stored transposed; the dimension both share is the summed one.
-    """
-    operands = shape.replace('"', "").split(";")[:2]
-    try:
-        left, right = ([int(part) for part in operand.split(",")] for operand in operands)
-    except ValueError:
-        return None
-    if len(left) < _DIMENSIONS or len(right) != _DIMENSIONS:
-        return None
-    rows, last = int(np.prod(left[:-1])), left[-1]
-    if last in right:
-        return rows, right[1] if right[0] == last else right[0], last
-    if rows in right:
-        return last, right[1] if right[0] == rows else right[0], rows
-    return None
 
 
 def _slowed(plan: CapturePlan, graph: TaskGraph, product: Int32Array, piece_ns: Int64Array) -> Int64Array:

@@ -11,18 +11,16 @@ from engine.devices.spec import DeviceSpec
 from engine.graph.collective_kinds import CollectiveKind
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.answers import applies, no_effect, unknown
-from engine.optimizations.communication.calls import Calls, Role, call_names, calls_of
+from engine.optimizations.communication.calls import Calls, Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure, per_step
 from engine.optimizations.communication.following import next_computing
-from engine.optimizations.communication.payload import whole_bytes
+from engine.optimizations.communication.payload import element_bytes, whole_bytes
 from engine.optimizations.communication.pricing import fixed_ns, modelled_ns, plan_network
 from engine.optimizations.communication.waiting import unsplit_reason, waiting_reason
 from engine.optimizations.graph_edits import edges_of, with_names, with_tasks
 from engine.optimizations.interface import Applicability, Bound, CapturePlan
 from engine.runtime.cost import OperatorTable, concatenate, operator_durations
 
-_HALF_WORDS = ("half", "bf16", "bfloat16", "fp16", "float16")
-FULL_BYTES, HALF_BYTES = 4, 2
 ASSUMPTION = (
     "gradients are exchanged in fp32, as Megatron-LM and MindSpeed accumulate them, unless a kernel names another type"
 )
@@ -90,12 +88,6 @@ def _worth(graph: TaskGraph, seen: Exposure, calls: Calls) -> Applicability:
         f"{format_duration_ns(exposed_ns)} of {format_duration_ns(whole_ns)} of gradient transfer per step is exposed"
         + waiting_reason(graph, seen)
     )
-
-
-def element_bytes(graph: TaskGraph, calls: Calls) -> Int64Array:
-    """Returns the bytes of one gradient of each exchange, int64: fp32 unless the kernel's name says a half type."""
-    half = [any(word in name.casefold() for word in _HALF_WORDS) for name in call_names(graph, calls)]
-    return np.where(half, HALF_BYTES, FULL_BYTES).astype(np.int64)
 
 
 def compressed(plan: CapturePlan, recipe: Recipe, bound: Bound) -> CapturePlan:

@@ -10,7 +10,7 @@ from engine.optimizations.communication.calls import Calls, Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure
 from engine.optimizations.communication.following import next_computing, stream_followers
 from engine.optimizations.communication.parts import Parts, in_parts, whole_meetings
-from engine.optimizations.communication.payload import whole_bytes
+from engine.optimizations.communication.payload import element_bytes, whole_bytes
 from engine.optimizations.communication.pricing import fixed_ns, plan_network, slowed_ns
 from engine.optimizations.communication.progress import (
     RankComputing,
@@ -19,6 +19,7 @@ from engine.optimizations.communication.progress import (
     rank_computing,
 )
 from engine.optimizations.communication.unlisted import with_fine_gaps
+from engine.optimizations.communication.weight_order import by_gradients
 from engine.optimizations.graph_edits import edges_of, launches_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
 from engine.trace.intervals import EMPTY, covered_ns
@@ -136,15 +137,16 @@ def overlapped(plan: CapturePlan, found: Exchanges, bucket_bytes: int, bound: Bo
     """Returns the plan with the exchanges cut into buckets, each sent as soon as its gradients are there.
 
     LOW leaves everything as recorded: nothing in a capture says which gradient an exchange carries. EXPECTED takes them
-    to come evenly over the pass. HIGH has each bucket's gradients at the beginning of its share and nothing slowed.
+    in the order the pass makes them. HIGH has each bucket's gradients at the beginning of its share and nothing slowed.
     """
     if bound is Bound.LOW:
         return plan
     graph, calls = found.graph, found.calls
-    count = bucket_counts(plan, graph, calls, bucket_bytes)
+    found = replace(found, stretch=_by_gradients(plan, found))
+    share = bucket_ratio(plan, graph, calls, bucket_bytes)
     fixed = fixed_ns(graph, calls, plan_network(plan))
     stream = np.full(len(calls), int(graph.stream.max()) + 1, dtype=np.int32)
-    parts = in_parts(graph, calls.task, count, fixed, stream)
+    parts = in_parts(graph, calls.task, share, fixed, stream)
     ideal = bound is Bound.HIGH
     producer = _producers(found, parts, ideal)
     before, after = _waits(found, parts, producer)
@@ -154,15 +156,25 @@ def overlapped(plan: CapturePlan, found: Exchanges, bucket_bytes: int, bound: Bo
 
 
 ASSUMPTION = (
-    "gradients are complete evenly over the last backward pass: a capture does not say which exchange carries which"
+    "gradients are complete as the products of the last backward pass make them, evenly where shapes are not told"
 )
 
 
-def bucket_counts(plan: CapturePlan, graph: TaskGraph, calls: Calls, bucket_bytes: int) -> Int64Array:
-    """Returns into how many buckets each call is cut, equal for all members; 1 where its bytes are unknown."""
+def _by_gradients(plan: CapturePlan, found: Exchanges) -> tuple[Stretch, ...]:
+    """Returns the passes measured by gradients; calls of one rank and step share theirs."""
+    elements = whole_bytes(replace(plan, graph=found.graph), found.calls) / element_bytes(found.graph, found.calls)
+    keys = [id(stretch) for stretch in found.stretch]
+    total = {key: float(sum(elements[row] for row, item in enumerate(keys) if item == key)) for key in set(keys)}
+    known = {key: by_gradients(found.graph, item, total[key]) for key, item in zip(keys, found.stretch, strict=True)}
+    return tuple(known[key] for key in keys)
+
+
+def bucket_ratio(plan: CapturePlan, graph: TaskGraph, calls: Calls, bucket_bytes: int) -> Float64Array:
+    """Returns the share of each call that fills a bucket, equal for all members; 1 where its bytes are unknown."""
     size = np.zeros(int(graph.rendezvous.max()) + 1)
     np.maximum.at(size, graph.rendezvous[calls.task], whole_bytes(replace(plan, graph=graph), calls))
-    return np.maximum(np.ceil(size[graph.rendezvous[calls.task]] / bucket_bytes), 1).astype(np.int64)
+    whole = size[graph.rendezvous[calls.task]]
+    return np.where(whole > bucket_bytes, bucket_bytes / np.maximum(whole, 1), 1.0)
 
 
 def _producers(found: Exchanges, parts: Parts, ideal: bool) -> Int32Array:

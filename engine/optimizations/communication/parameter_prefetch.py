@@ -8,17 +8,20 @@ from engine.core.arrays import Float64Array, Int32Array
 from engine.graph.task_graph import TaskGraph
 from engine.optimizations.communication.calls import Calls, Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure
-from engine.optimizations.communication.gradient_overlap import bucket_counts, pass_borders, step_starts
+from engine.optimizations.communication.gradient_overlap import bucket_ratio, pass_borders, step_starts
 from engine.optimizations.communication.parts import Parts, in_parts, whole_meetings
+from engine.optimizations.communication.payload import HALF_BYTES, whole_bytes
 from engine.optimizations.communication.pricing import fixed_ns, plan_network, slowed_ns
 from engine.optimizations.communication.progress import RankComputing, Stretch, forward_after, rank_computing
 from engine.optimizations.communication.unlisted import with_fine_gaps
+from engine.optimizations.communication.weight_order import by_weights
 from engine.optimizations.graph_edits import edges_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
 
 ASSUMPTION = (
     "weights gathered behind the optimizer of one step are gathered beside the forward pass of the next: in the "
-    "prediction beside that of the same step, since steps repeat; layers need them evenly over the pass"
+    "prediction beside that of the same step, since steps repeat; they are needed as the products of the pass are, "
+    "evenly where shapes are not told"
 )
 
 
@@ -94,14 +97,24 @@ def prefetched(plan: CapturePlan, found: Gathers, bucket_bytes: int, bound: Boun
     if bound is Bound.LOW:
         return plan
     graph, calls = found.graph, found.calls
-    count = bucket_counts(plan, graph, calls, bucket_bytes)
+    found = replace(found, stretch=_by_weights(plan, found))
+    share = bucket_ratio(plan, graph, calls, bucket_bytes)
     stream = np.full(len(calls), int(graph.stream.max()) + 1, dtype=np.int32)
-    parts = in_parts(graph, calls.task, count, fixed_ns(graph, calls, plan_network(plan)), stream)
+    parts = in_parts(graph, calls.task, share, fixed_ns(graph, calls, plan_network(plan)), stream)
     ideal = bound is Bound.HIGH
     before, after = _waits(found, parts, _consumers(found, parts, ideal))
     slowed = parts.graph if ideal else _slowed(plan, found, parts)
     result, _ = with_tasks(slowed, parts.columns, parts.place, before, after)
     return replace(plan, graph=result, assumptions=(*plan.assumptions, ASSUMPTION))
+
+
+def _by_weights(plan: CapturePlan, found: Gathers) -> tuple[Stretch, ...]:
+    """Returns the passes measured by weights of 16 bits; calls of one rank and step share theirs."""
+    elements = whole_bytes(replace(plan, graph=found.graph), found.calls) / HALF_BYTES
+    keys = [id(stretch) for stretch in found.stretch]
+    total = {key: float(sum(elements[row] for row, item in enumerate(keys) if item == key)) for key in set(keys)}
+    known = {key: by_weights(found.graph, item, total[key]) for key, item in zip(keys, found.stretch, strict=True)}
+    return tuple(known[key] for key in keys)
 
 
 def _consumers(found: Gathers, parts: Parts, ideal: bool) -> Int32Array:

@@ -20,6 +20,7 @@ class Parts:
         place: int32, shape (new,): the call each new task stands before.
         number: int32, shape (parts,): task number of every part, call by call, first part first.
         offsets: int64, shape (calls + 1,): where the parts of each call start in ``number``.
+        share: float64, shape (parts,): of the call's bytes each part carries.
     """
 
     graph: TaskGraph
@@ -27,6 +28,7 @@ class Parts:
     place: Int32Array
     number: Int32Array
     offsets: Int64Array
+    share: Float64Array
 
     @property
     def first(self) -> Int32Array:
@@ -40,23 +42,30 @@ class Parts:
     def ratio(self, *, end: bool) -> tuple[Int64Array, Float64Array]:
         """Returns the call of each part, and the share of the call that is through with it (or before it)."""
         call = self.call_of()
-        within = np.arange(len(self.number)) - self.offsets[call]
-        return call, (within + (1 if end else 0)) / np.diff(self.offsets)[call]
+        through = np.cumsum(self.share)
+        through -= (through - self.share)[self.offsets[:-1]][call]
+        return call, through if end else through - self.share
 
 
-def in_parts(graph: TaskGraph, task: Int32Array, count: Int64Array, fixed_ns: Int64Array, stream: Int32Array) -> Parts:
-    """Returns collectives cut into equal parts, each of which pays the fixed cost again.
+def in_parts(
+    graph: TaskGraph, task: Int32Array, full_ratio: Float64Array, fixed_ns: Int64Array, stream: Int32Array
+) -> Parts:
+    """Returns collectives cut into parts, each of which pays the fixed cost again.
 
     Args:
         graph: The tasks.
-        task: The calls, ascending; members of one rendezvous must have equal counts.
-        count: Parts of each, at least 1.
+        task: The calls, ascending; members of one rendezvous must have equal ratios.
+        full_ratio: float64, share of each call that a full part carries; the last part carries what is left.
         fixed_ns: Part of each call's duration that does not depend on its size.
         stream: Where the parts run.
     """
     duration_ns = graph.duration_ns[task]
     fixed = np.minimum(fixed_ns, duration_ns)
-    part_ns = np.where(count > 1, fixed + np.rint((duration_ns - fixed) / count), duration_ns).astype(np.int64)
+    full = np.minimum(full_ratio, 1.0)
+    count = np.maximum(np.ceil(1.0 / full - 1e-9), 1).astype(np.int64)
+    last = 1.0 - (count - 1) * full
+    part_ns = np.rint(fixed + (duration_ns - fixed) * full).astype(np.int64)
+    last_ns = np.rint(fixed + (duration_ns - fixed) * last).astype(np.int64)
     offsets = np.concatenate(([0], np.cumsum(count))).astype(np.int64)
     added = np.repeat(np.arange(len(task)), count - 1)
     within = np.arange(len(added)) - np.repeat(np.cumsum(count - 1) - (count - 1), count - 1)
@@ -66,7 +75,7 @@ def in_parts(graph: TaskGraph, task: Int32Array, count: Int64Array, fixed_ns: In
     }
     columns["stream"] = stream[added]
     columns["duration_ns"] = part_ns[added]
-    columns["bytes"] = (graph.bytes[task] / count)[added]
+    columns["bytes"] = (graph.bytes[task] * full)[added]
     columns["rendezvous"] = _meetings(graph, task, count)[added] + within
     number = np.empty(int(offsets[-1]), dtype=np.int32)
     number[offsets[1:] - 1] = task
@@ -75,9 +84,11 @@ def in_parts(graph: TaskGraph, task: Int32Array, count: Int64Array, fixed_ns: In
     number[inner] = len(graph) + np.arange(len(added), dtype=np.int32)
     changed: dict[str, Any] = {name: getattr(graph, name).copy() for name in ("stream", "duration_ns", "bytes")}
     changed["stream"][task] = stream
-    changed["duration_ns"][task] = part_ns
-    changed["bytes"][task] = graph.bytes[task] / count
-    return Parts(replace(graph, **changed), columns, task[added], number, offsets)
+    changed["duration_ns"][task] = last_ns
+    changed["bytes"][task] = graph.bytes[task] * last
+    share = np.repeat(full, count)
+    share[offsets[1:] - 1] = last
+    return Parts(replace(graph, **changed), columns, task[added], number, offsets, share)
 
 
 def _meetings(graph: TaskGraph, task: Int32Array, count: Int64Array) -> Int64Array:

@@ -2,13 +2,16 @@
 
 import numpy as np
 
-from engine.core.arrays import Float64Array
+from engine.core.arrays import Float64Array, Int64Array
 from engine.graph.collective_kinds import CollectiveKind
-from engine.optimizations.communication.calls import Calls
+from engine.graph.task_graph import TaskGraph
+from engine.optimizations.communication.calls import Calls, call_names
 from engine.optimizations.interface import CapturePlan
 
 IN_PARTS = (CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
 _WHOLE_FORMAT = "kineto"
+_HALF_WORDS = ("half", "bf16", "bfloat16", "fp16", "float16")
+FULL_BYTES, HALF_BYTES = 4, 2
 
 
 def whole_bytes(plan: CapturePlan, calls: Calls) -> Float64Array:
@@ -36,3 +39,9 @@ def whole_bytes(plan: CapturePlan, calls: Calls) -> Float64Array:
             size[own & in_parts] /= share[own & in_parts]
             size[own & reduces] /= 2 * share[own & reduces]
     return size
+
+
+def element_bytes(graph: TaskGraph, calls: Calls) -> Int64Array:
+    """Returns the bytes of one gradient of each exchange, int64: fp32 unless the kernel's name says a half type."""
+    half = [any(word in name.casefold() for word in _HALF_WORDS) for name in call_names(graph, calls)]
+    return np.where(half, HALF_BYTES, FULL_BYTES).astype(np.int64)

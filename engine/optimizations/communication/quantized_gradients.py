@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from engine.core.number_format import format_bytes
 from engine.devices.spec import DType
 from engine.optimizations.answers import already_listed, applies, switched_on, unknown
-from engine.optimizations.communication.compression import HALF_BYTES, Recipe, check_compression, compressed
+from engine.optimizations.communication.compression import Recipe, check_compression, compressed
+from engine.optimizations.communication.payload import HALF_BYTES
 from engine.optimizations.communication.scenario_exchanges import exchanging_replicas, gradient_bytes, no_replicas
 from engine.optimizations.interface import (
     Applicability,
