@@ -6,17 +6,20 @@ from engine.workloads.precision import with_mixed_precision
 from engine.workloads.relayout import with_layout
 from engine.workloads.scenario import Recompute, Scenario
 from engine.workloads.scenario_keys import Table
+from engine.workloads.tiering_keys import enabled_tiering
 
 RECOMPUTE = "memory.recompute"
 
 
 def acting_scenario(scenario: Scenario) -> Scenario:
-    """Returns the scenario with the layout, the element type and the recomputation its optimizations ask for.
+    """Returns the scenario with the layout, element type, recomputation and tiers its optimizations ask for.
 
     Raises:
         ScenarioError: A parameter that does not fit.
     """
-    return _with_recompute(with_mixed_precision(with_layout(scenario)))
+    acting = _with_recompute(with_mixed_precision(with_layout(scenario)))
+    tiering = enabled_tiering(acting.memory.tiering, acting.optimizations)
+    return replace(acting, memory=replace(acting.memory, tiering=tiering))
 
 
 def _with_recompute(scenario: Scenario) -> Scenario:

@@ -1,6 +1,7 @@
 """What a simulated job does about its memory: offloading, releases, restarts, recomputation, parameters of rules."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,10 @@ def test_what_cannot_be_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(ScenarioError, match=message):
         run(optimizations, **tables)
+
+
+def test_tiers_act_wherever_the_toggle_was_switched_on() -> None:
+    """What-if runs switch optimizations on after a file was read."""
+    plain = scenario({})
+    chosen = replace(plain, optimizations={**plain.optimizations, "memory.tiering": {"prefetch_distance": 2}})
+    assert int(simulate(chosen).memory[0].migrated_bytes[-1]) > 0
