@@ -8,6 +8,8 @@ from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from engine.graph.task_graph import TaskGraph, TaskKind
 
 _DIMENSIONS = 2
+_NEARLY_ALL = 0.9
+"""A router or a head has other sides than the products of layers; they are few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,23 +97,25 @@ def _other(size: tuple[int, int], taken: int) -> int:
 
 
 def _tokens(pairs: list[tuple[tuple[int, int], tuple[int, int]] | None], count: Int64Array) -> int:
-    """Returns the dimension that most products have in an operand and that about half of them sum over.
+    """Returns the dimension that the first operand of nearly all products has and about half of the products sum over.
 
-    Products for gradients of inputs keep the tokens, products for gradients of weights sum over them: a dimension both
-    operands have is summed. A width of the model is in most products too, but seldom in both operands of half of them.
+    Activations and their gradients come first in a product, and have the tokens as one of their sides; weights never
+    have. Products for results and for gradients of inputs keep the tokens, those for gradients of weights sum over
+    them, as a side of both operands. Among sides that are as common the one nearest to a half is taken: a width of the
+    model is summed elsewhere.
     """
-    seen: dict[int, int] = {}
+    first: dict[int, int] = {}
     shared: dict[int, int] = {}
     # A loop over distinct shapes.
     for pair, number in zip(pairs, count.tolist(), strict=True):
         if pair is None:
             continue
-        for size in {*pair[0], *pair[1]}:
-            seen[size] = seen.get(size, 0) + number
+        for size in {*pair[0]}:
+            first[size] = first.get(size, 0) + number
         for size in {*pair[0]} & {*pair[1]}:
             shared[size] = shared.get(size, 0) + number
-    if not seen:
+    if not first:
         return 0
-    most = max(seen.values())
-    common = [size for size, number in seen.items() if 2 * number > most]
-    return min(common, key=lambda size: (abs(2 * shared.get(size, 0) - seen[size]), -seen[size]))
+    most = max(first.values())
+    common = [size for size, number in first.items() if number >= _NEARLY_ALL * most]
+    return min(common, key=lambda size: (abs(2 * shared.get(size, 0) - first[size]), -first[size]))
