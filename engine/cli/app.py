@@ -22,6 +22,7 @@ from engine.cli.optimizations import optimizations
 from engine.cli.replay import replay
 from engine.cli.simulate import simulate
 from engine.cli.tune import tune
+from engine.cli.twin import twin
 from engine.cli.verify import verify
 from engine.cli.whatif import whatif
 from engine.core.errors import EngineError, OperationCancelled
@@ -58,6 +59,7 @@ def build_cli(show_window: ShowWindow | None = None) -> typer.Typer:
         whatif,
         tune,
         verify,
+        twin,
         demo_command(show_window),
     )
     for command in commands:
