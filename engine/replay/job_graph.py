@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.analyses.communication import JobCommunication, communication
+from engine.analyses.steps import steps
 from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
@@ -66,12 +67,13 @@ def capture_graph(
 def job_plans(job: Job, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED) -> JobPlans:
     """Returns what a job's graph is made of; raises as ``capture_graph`` does."""
     log = DiagnosticLog()
-    talk = communication(job, cancel=cancel)
+    known_steps = {entry.rank: steps(entry.trace) for entry in job.ranks}
+    talk = communication(job, known_steps, cancel)
     plans: dict[int, RankPlan] = {}
     for done, entry in enumerate(job.ranks):
         cancel.check()
         progress(done / len(job.ranks), f"rank {entry.rank}: tasks and launches")
-        plan = rank_plan(entry.trace, talk.collectives[entry.rank], log)
+        plan = rank_plan(entry.trace, talk.collectives[entry.rank], known_steps[entry.rank], log)
         if plan is not None:
             plans[entry.rank] = plan
     if not plans:
@@ -177,11 +179,11 @@ def _steps(job: Job, plans: Mapping[int, RankPlan]) -> RecordedSteps:
             continue
         number = plan.step if np.any(plan.step >= 0) else np.full(len(plan.step), ABSENT, dtype=np.int32)
         chosen = number >= 0 if np.any(number >= 0) else np.ones(len(number), dtype=np.bool_)
-        steps, index = np.unique(number[chosen], return_inverse=True)
-        start_ns = np.full(len(steps), np.iinfo(np.int64).max)
-        end_ns = np.full(len(steps), np.iinfo(np.int64).min)
+        numbers, index = np.unique(number[chosen], return_inverse=True)
+        start_ns = np.full(len(numbers), np.iinfo(np.int64).max)
+        end_ns = np.full(len(numbers), np.iinfo(np.int64).min)
         np.minimum.at(start_ns, index, plan.tasks.start_ns[chosen] + entry.offset_ns)
         np.maximum.at(end_ns, index, plan.tasks.end_ns[chosen] + entry.offset_ns)
-        columns.append((np.full(len(steps), entry.rank), steps.astype(np.int64), start_ns, end_ns))
+        columns.append((np.full(len(numbers), entry.rank), numbers.astype(np.int64), start_ns, end_ns))
     rank, step, start_ns, end_ns = (np.concatenate(part) for part in zip(*columns, strict=True))
     return RecordedSteps(rank.astype(np.int32), step.astype(np.int32), start_ns, end_ns)

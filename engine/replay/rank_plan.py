@@ -9,7 +9,7 @@ from engine.analyses.communication import Collective
 from engine.analyses.launches import launch_events, operator_events
 from engine.analyses.modules import kernel_places
 from engine.analyses.name_search import names_holding
-from engine.analyses.steps import steps
+from engine.analyses.steps import Step
 from engine.analyses.steps.profiler_steps import host_steps, steps_of_tasks
 from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.graph.task_graph import Stream, TaskKind
@@ -82,8 +82,17 @@ class RankPlan:
         return len(self.dispatch) == 0
 
 
-def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: DiagnosticLog) -> RankPlan | None:
-    """Returns the plan of a rank, None where its capture shows no device task."""
+def rank_plan(
+    trace: Trace, collectives: tuple[Collective, ...], known_steps: tuple[Step, ...], log: DiagnosticLog
+) -> RankPlan | None:
+    """Returns the plan of a rank, None where its capture shows no device task.
+
+    Args:
+        trace: The capture.
+        collectives: The rank's, by start.
+        known_steps: ``steps(trace)``.
+        log: Told of what had to be assumed or left out.
+    """
     kinds = activities(trace)
     tasks = device_tasks(trace, kinds, collectives, log)
     if len(tasks) == 0:
@@ -91,7 +100,7 @@ def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: Diagnostic
     kind = task_kinds(trace, tasks, kinds)
     computes = np.isin(kind, CORES)
     if np.all(tasks.collective >= 0) and not np.any(tasks.queue == Stream.COMPUTE):
-        return _shadow_plan(trace, collectives, tasks, kind)
+        return _shadow_plan(trace, collectives, tasks, kind, known_steps)
     launch = launch_events(trace)
     dispatch = launched_chain(trace, tasks, launch, log)
     source = HostSource.LAUNCHES
@@ -102,13 +111,13 @@ def rank_plan(trace: Trace, collectives: tuple[Collective, ...], log: Diagnostic
     waits = device_waits(tasks, dispatch, computes, recorded, announced, told)
     host_waits = awaited_by_host(tasks, dispatch, _whole_device(trace, dispatch), dispatch.latency_ns)
     operators = operator_events(trace)
-    phase, layer = _places(trace, operators, tasks)
+    phase, layer = _places(trace, operators, tasks, kinds)
     return RankPlan(
         trace=trace,
         collectives=collectives,
         tasks=tasks,
         kind=kind,
-        step=_steps(trace, tasks),
+        step=_steps(trace, tasks, known_steps),
         dispatch=dispatch,
         launched=_next_launched(dispatch),
         operator=_of_events(operators, tasks, ABSENT),
@@ -126,15 +135,23 @@ def _of_events(column: AnyArray, tasks: DeviceTasks, missing: int) -> Int32Array
     return values
 
 
-def _places(trace: Trace, operators: Int32Array, tasks: DeviceTasks) -> tuple[Int32Array, Int32Array]:
+def _places(
+    trace: Trace, operators: Int32Array, tasks: DeviceTasks, kinds: UInt8Array
+) -> tuple[Int32Array, Int32Array]:
     """Returns phase and layer of each device task."""
-    places = kernel_places(trace, operators)
+    places = kernel_places(trace, operators, kinds)
     phase, layer = np.zeros(len(trace.events), dtype=np.int32), np.full(len(trace.events), ABSENT, dtype=np.int32)
     phase[places.event], layer[places.event] = places.phase, places.layer
     return _of_events(phase, tasks, 0), _of_events(layer, tasks, ABSENT)
 
 
-def _shadow_plan(trace: Trace, collectives: tuple[Collective, ...], tasks: DeviceTasks, kind: UInt8Array) -> RankPlan:
+def _shadow_plan(
+    trace: Trace,
+    collectives: tuple[Collective, ...],
+    tasks: DeviceTasks,
+    kind: UInt8Array,
+    known_steps: tuple[Step, ...],
+) -> RankPlan:
     """Returns the plan of a rank that shows nothing but collectives."""
     nothing = np.empty(0, dtype=np.int32)
     return RankPlan(
@@ -142,7 +159,7 @@ def _shadow_plan(trace: Trace, collectives: tuple[Collective, ...], tasks: Devic
         collectives=collectives,
         tasks=tasks,
         kind=kind,
-        step=_steps(trace, tasks),
+        step=_steps(trace, tasks, known_steps),
         dispatch=no_host(tasks),
         launched=nothing,
         operator=np.full(len(tasks), ABSENT, dtype=np.int32),
@@ -165,7 +182,7 @@ def _whole_device(trace: Trace, dispatch: Dispatch) -> BoolArray:
     return answer
 
 
-def _steps(trace: Trace, tasks: DeviceTasks) -> Int32Array:
+def _steps(trace: Trace, tasks: DeviceTasks, known_steps: tuple[Step, ...]) -> Int32Array:
     """Returns the step of each device task: what the capture's tables say, else the step that launched it."""
     number = np.full(len(tasks), ABSENT, dtype=np.int32)
     known = np.flatnonzero(tasks.event >= 0)
@@ -182,9 +199,8 @@ def _steps(trace: Trace, tasks: DeviceTasks) -> Int32Array:
         recorded[table.event[told]] = table.step[told]
     of_event = recorded[tasks.event]
     number = np.where(of_event >= 0, of_event, number)
-    only = steps(trace)
-    if len(only) == 1 and only[0].step is not None and np.all(number == ABSENT):
-        number[:] = only[0].step
+    if len(known_steps) == 1 and known_steps[0].step is not None and np.all(number == ABSENT):
+        number[:] = known_steps[0].step
     return number
 
 

@@ -20,7 +20,7 @@ from engine.analyses.modules.host_context import (
 )
 from engine.analyses.modules.kernel_phases import phases_of_kernels
 from engine.analyses.modules.periodic import Repetition, repetitions
-from engine.core.arrays import BoolArray, Int32Array, Int64Array
+from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.trace.strings import ABSENT
 from engine.trace.trace import Trace
 
@@ -88,7 +88,7 @@ class KernelPlaces:
     layer: Int64Array
 
 
-def kernel_places(trace: Trace, operator: Int32Array) -> KernelPlaces:
+def kernel_places(trace: Trace, operator: Int32Array, kinds: UInt8Array | None = None) -> KernelPlaces:
     """Returns the place of every computing task.
 
     Where neither host nor kernels show a backward pass or an optimizer, every phase is unknown.
@@ -96,8 +96,9 @@ def kernel_places(trace: Trace, operator: Int32Array) -> KernelPlaces:
     Args:
         trace: The trace.
         operator: ``operator_events(trace)``.
+        kinds: ``activities(trace)`` where the caller has it already.
     """
-    rows = np.flatnonzero(activities(trace) == Activity.COMPUTING).astype(np.int32)
+    rows = np.flatnonzero((activities(trace) if kinds is None else kinds) == Activity.COMPUTING).astype(np.int32)
     if len(rows) == 0:
         nothing = np.empty(0, dtype=np.int64)
         return KernelPlaces(rows, nothing, nothing)
