@@ -15,6 +15,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 
 from profiler_gui.commands.panes import NO_DOCKS, PaneContext, PaneFactory, PanePlace
+from profiler_gui.panels.advice.actions import advice_commands
 from profiler_gui.panels.whatif.actions import whatif_commands
 from profiler_gui.session.failure import failure_of
 from profiler_gui.session.opening import cache_directory
@@ -59,6 +60,7 @@ def pane_factories() -> tuple[PaneFactory, ...]:
             docks=frozenset({PanePlace.LEFT}),
         ),
         PaneFactory("optimizations", "Optimi&zations", PanePlace.LEFT, _optimizations),
+        PaneFactory("advice", "Re&commendations", PanePlace.LEFT, _advice, advice_commands),
         PaneFactory("details", "&Details", PanePlace.RIGHT, _details),
         PaneFactory("events", "&Events", PanePlace.BOTTOM, _events),
         PaneFactory("operators", "O&perators", PanePlace.BOTTOM, _operators),
@@ -118,6 +120,12 @@ def _optimizations(context: PaneContext) -> QWidget:
     from profiler_gui.panels.optimizations.panel import OptimizationsPanel
 
     return OptimizationsPanel(context)
+
+
+def _advice(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.advice.panel import AdvicePanel
+
+    return AdvicePanel(context)
 
 
 def _details(context: PaneContext) -> QWidget:

@@ -14,6 +14,7 @@ from profiler_gui.session.advising import (
     TuningEnded,
     TuningRound,
     advise_in_worker,
+    report_in_worker,
     tune_in_worker,
 )
 from profiler_gui.session.failure import Failure
@@ -38,6 +39,8 @@ if TYPE_CHECKING:  # the session owns this
 
 RERUN_AFTER_MS = 300
 """A rerun starts this long after the last change of a toggle."""
+ADVISE_AFTER_MS = 1000
+"""Advice is looked for this long after there was anything else to do: it takes a processor for a while."""
 TUNING_ROUNDS = 10
 
 
@@ -66,6 +69,10 @@ class Reruns(RerunState):
         self._debounce.setSingleShot(True)
         self._debounce.setInterval(RERUN_AFTER_MS)
         self._debounce.timeout.connect(self.rerun)
+        self._leisure = QTimer(self)
+        self._leisure.setSingleShot(True)
+        self._leisure.setInterval(ADVISE_AFTER_MS)
+        self._leisure.timeout.connect(self.advise)
         session.document_changed.connect(self._follow_document)
         session.summary_changed.connect(self._begin_what_is_wanted)
         session.toggles_changed.connect(self._follow_toggles)
@@ -78,15 +85,25 @@ class Reruns(RerunState):
         self._begin_what_is_wanted()
 
     def want_advice(self) -> None:
-        """Says that somebody looks at recommendations; otherwise as ``want``."""
+        """Says that somebody looks at recommendations: they are looked for when there is nothing else to do."""
         self._wants_advice = True
-        self.want()
+        self._begin_what_is_wanted()
 
     def rerun(self) -> None:
         """Runs what the toggles say now, also where it was tried before."""
         self._debounce.stop()
         if self._place is not None:
             self._start(Activity.RERUNNING, rerun_in_worker, RerunRequest(self._place, self._session.toggles.chosen))
+
+    def advise(self) -> None:
+        """Looks for losses and reruns what could help."""
+        if self._place is not None:
+            self._start(Activity.ADVISING, advise_in_worker, self._place)
+
+    def report(self, path: Path) -> None:
+        """Writes a report on the advice; the ending of the name says which kind."""
+        if self._place is not None:
+            self._start(Activity.REPORTING, report_in_worker, self._place, path)
 
     def tune(self) -> None:
         """Begins the tuning loop: what helps most against the largest loss is kept, round by round."""
@@ -97,7 +114,7 @@ class Reruns(RerunState):
 
     def cancel(self) -> None:
         """Gives up what the worker does; what was only looked for by itself is not begun again for this subject."""
-        self._debounce.stop()
+        self._stop_timers()
         self._known.gave_advice_up |= self._activity is Activity.ADVISING
         self._job.cancel()
 
@@ -122,12 +139,17 @@ class Reruns(RerunState):
     def close(self) -> None:
         """Ends the worker. Must be called before the program ends."""
         self._wants_description = self._wants_advice = False
-        self._debounce.stop()
+        self._stop_timers()
         self._job.close()
 
     # Inside
 
+    def _stop_timers(self) -> None:
+        self._debounce.stop()
+        self._leisure.stop()
+
     def _start(self, activity: Activity, call: Call, *arguments: Any) -> None:
+        self._leisure.stop()
         self._activity = activity
         self._job.start(call, *arguments, adopt=_adopted)
 
@@ -142,7 +164,7 @@ class Reruns(RerunState):
         place = place_of(document, self._cache_directory) if document is not None and document.paths else None
         if place == self._place:
             return
-        self._debounce.stop()
+        self._stop_timers()
         self._place = place
         self._known = Known()
         self._job.cancel()
@@ -159,7 +181,7 @@ class Reruns(RerunState):
         if self._wants_description and known.description is None:
             self._start(Activity.DESCRIBING, describe_in_worker, place)
         elif self._wants_advice and known.advice is None and not known.gave_advice_up:
-            self._start(Activity.ADVISING, advise_in_worker, place)
+            self._leisure.start()
 
     def _follow_job(self, running: bool) -> None:
         self.busy_changed.emit(running)

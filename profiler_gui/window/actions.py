@@ -43,6 +43,7 @@ class Actions(QObject):
             session.busy_changed,
             session.toggles_changed,
             session.reruns.runs_changed,
+            session.reruns.advised,
             session.reruns.busy_changed,
         ):
             signal.connect(self.update_states)

@@ -33,11 +33,15 @@ class FindingsCard(Card):
 
     Args:
         show: Called with the evidence of a finding whose [Show] is pressed.
+        try_out: Called with what is to be switched on when [Try] is pressed.
     """
 
-    def __init__(self, show: Callable[[Evidence], None], parent: QWidget | None = None) -> None:
+    def __init__(
+        self, show: Callable[[Evidence], None], try_out: Callable[[str], None], parent: QWidget | None = None
+    ) -> None:
         super().__init__(tr("What costs the most"), parent)
         self._show = show
+        self._try_out = try_out
         self._rows = QWidget()
         self._layout = QVBoxLayout()
         self._layout.setSpacing(0)
@@ -47,7 +51,12 @@ class FindingsCard(Card):
     @property
     def buttons(self) -> list[QPushButton]:
         """The [Show] buttons, from the top."""
-        return self._rows.findChildren(QPushButton)
+        return [button for button in self._rows.findChildren(QPushButton) if button.objectName() == "show"]
+
+    @property
+    def try_buttons(self) -> list[QPushButton]:
+        """The [Try] buttons, from the top."""
+        return [button for button in self._rows.findChildren(QPushButton) if button.objectName() == "try"]
 
     def set_findings(self, findings: tuple[FindingText, ...]) -> None:
         """Shows other findings."""
@@ -72,10 +81,24 @@ class FindingsCard(Card):
             texts.addWidget(text_label(lines))
             grid.addLayout(texts, row, 0, Qt.AlignmentFlag.AlignTop)
             button = QPushButton(tr("Show"))
+            button.setObjectName("show")
             button.setAccessibleName(tr("Show: {title}", title=finding.title))
             button.setToolTip(tr("Go to where this shows"))
             button.clicked.connect(self._shower(finding.evidence))
-            grid.addWidget(button, row, 1, Qt.AlignmentFlag.AlignTop)
+            buttons = QVBoxLayout()
+            buttons.setSpacing(3)
+            buttons.addWidget(button)
+            if finding.optimization:
+                buttons.addWidget(self._try_button(finding))
+            grid.addLayout(buttons, row, 1, Qt.AlignmentFlag.AlignTop)
+
+    def _try_button(self, finding: FindingText) -> QPushButton:
+        button = QPushButton(tr("Try"))
+        button.setObjectName("try")
+        button.setAccessibleName(tr("Try: {title}", title=finding.title))
+        button.setToolTip(tr("Presses its toggle: the job is run again with it"))
+        button.clicked.connect(lambda: self._try_out(finding.optimization))
+        return button
 
     def _shower(self, evidence: Evidence) -> Callable[[], None]:
         return lambda: self._show(evidence)

@@ -11,6 +11,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext
+from profiler_gui.panels.overview.advised import advised_checklist, advised_findings
 from profiler_gui.panels.overview.cards import Card, ChecklistCard, FindingsCard, text_label
 from profiler_gui.panels.overview.evidence import Evidence, evidence_of
 from profiler_gui.panels.overview.findings import checklist_of, findings_of
@@ -19,6 +20,7 @@ from profiler_gui.panels.overview.memory_bars import memory_bars
 from profiler_gui.panels.overview.sentence import linked, run_sentence
 from profiler_gui.panels.overview.step_bars import legend_of as step_legend
 from profiler_gui.panels.overview.step_bars import step_bars
+from profiler_gui.session.following import toggles_with
 from profiler_gui.session.selection import NOTHING
 from profiler_gui.toolkit.bars import Bar, StackedBars
 from profiler_gui.toolkit.columns import ColumnRow, StackedColumns
@@ -50,7 +52,7 @@ class OverviewPage(QScrollArea):
         self._make_sentence()
         self._make_steps()
         self._make_memory()
-        self._findings = FindingsCard(self._show)
+        self._findings = FindingsCard(self._show, self._try_out)
         self._checklist = ChecklistCard()
         self._note = text_label("")
         page = QWidget()
@@ -80,7 +82,9 @@ class OverviewPage(QScrollArea):
             self._session.step_changed,
         ):
             signal.connect(self._update)
+        self._session.reruns.advised.connect(self._update)
         self._update()
+        self._session.reruns.want_advice()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Qt: keeps the page as tall as its texts need at this width, and no taller."""
@@ -155,8 +159,20 @@ class OverviewPage(QScrollArea):
         self._update_sentence(summary, rank)
         self._update_steps(summary, rank)
         self._update_memory(summary, rank)
-        self._findings.set_findings(self._session.derived(("findings", rank), lambda: findings_of(summary, rank)))
-        checklist = self._session.derived(("checklist", rank), lambda: checklist_of(summary, rank))
+        self._update_findings(summary, rank)
+
+    def _update_findings(self, summary: JobSummary, rank: int) -> None:
+        """Shows what the analyses say of the rank; once the advisor has rerun what could help, what it says instead."""
+        advice, document = self._session.reruns.advice, self._session.document
+        if advice is not None and advice.recommendations and document is not None:
+            heading = tr("What to change first")
+            findings, checklist = advised_findings(advice, document), advised_checklist(advice)
+        else:
+            heading = tr("What costs the most")
+            findings = self._session.derived(("findings", rank), lambda: findings_of(summary, rank))
+            checklist = self._session.derived(("checklist", rank), lambda: checklist_of(summary, rank))
+        self._findings.heading.setText(heading)
+        self._findings.set_findings(findings)
         self._checklist.set_checklist(checklist)
         self._checklist.setVisible(bool(checklist.fine or checklist.unknown))
 
@@ -236,6 +252,10 @@ class OverviewPage(QScrollArea):
     def _show_memory(self, rank: int) -> None:
         self._session.set_rank(rank)
         self._context.show_pane("memory")
+
+    def _try_out(self, optimization: str) -> None:
+        self._session.set_toggles(toggles_with(self._session.toggles, optimization))
+        self._context.show_pane("whatif")
 
     def _show(self, evidence: Evidence) -> None:
         if evidence.selection != NOTHING:

@@ -14,9 +14,12 @@ from profiler_gui.panels.whatif.memory import MemoryCourse, MemoryCourses, cours
 from profiler_gui.panels.whatif.operators import delta_table
 from profiler_gui.panels.whatif.summary import ComparisonSummary
 from profiler_gui.panels.whatif.timelines import MakeTimeline, PairedTimelines
+from profiler_gui.panels.whatif.tuning import TuningView
 from profiler_gui.panels.whatif.words import doubts, headline, run_title
+from profiler_gui.session.following import toggles_with
 from profiler_gui.session.rerun_state import Shown
 from profiler_gui.session.run_tree import BASELINE, TriedRun
+from profiler_gui.session.toggles import Toggles
 from profiler_gui.toolkit.translations import tr
 
 HEADLINE_SCALE = 1.4
@@ -49,6 +52,10 @@ class WhatIfPage(QWidget):
         self.history = RunHistory()
         self.history.wanted.connect(self._reruns.go_to)
         self.history.comparison_wanted.connect(self._reruns.compare)
+        self.tuning = TuningView(context.theme)
+        self.tuning.tune_wanted.connect(self._reruns.tune)
+        self.tuning.cancel_wanted.connect(self._reruns.cancel)
+        self.tuning.round_wanted.connect(self._set_round)
         self.tabs = QTabWidget()
         self.tabs.setAccessibleName(tr("Views of the comparison"))
         self.tabs.setDocumentMode(True)
@@ -58,6 +65,7 @@ class WhatIfPage(QWidget):
             (self.memory, tr("Memory")),
             (self.operators, tr("Operators")),
             (self.history, tr("Runs")),
+            (self.tuning, tr("Tuning")),
         ):
             self.tabs.addTab(widget, title)
         self._lay_out()
@@ -71,7 +79,10 @@ class WhatIfPage(QWidget):
             self._reruns.busy_changed,
         ):
             signal.connect(self._update)
+        self._reruns.tuning_changed.connect(self._update_tuning)
+        self._reruns.busy_changed.connect(self._update_tuning)
         self._update()
+        self._update_tuning()
         self._reruns.want()
 
     def _make_header(self) -> None:
@@ -115,6 +126,16 @@ class WhatIfPage(QWidget):
         before, after = self.run_a.currentData(), self.run_b.currentData()
         if before is not None and after is not None:
             self._reruns.compare(before, after)
+
+    def _set_round(self, number: int) -> None:
+        tuning = self._reruns.tuning
+        if tuning is not None:
+            self._session.set_toggles(toggles_with(Toggles(), *tuning.rounds[number - 1].enabled))
+
+    def _update_tuning(self) -> None:
+        reruns = self._reruns
+        can_begin = reruns.place is not None and reruns.unusable is None
+        self.tuning.show_tuning(reruns.tuning, reruns.activity, can_begin=can_begin)
 
     def _update(self) -> None:
         before, after = self._reruns.compared
