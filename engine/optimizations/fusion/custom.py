@@ -13,7 +13,7 @@ from engine.graph.task_graph import TaskKind
 from engine.optimizations.answers import applies, no_effect, switched_on, unknown
 from engine.optimizations.fusion.custom_file import CustomKernel, read_custom_kernel
 from engine.optimizations.fusion.custom_price import CustomPrice, custom_price
-from engine.optimizations.fusion.kernel_shapes import kernel_shape
+from engine.optimizations.fusion.kernel_shapes import bytes_at_ends, kernel_shape
 from engine.optimizations.fusion.pattern_fusion import fused_plan
 from engine.optimizations.fusion.places import MODEL_SPREAD_RATIO, RankPlaces, members_of_places
 from engine.optimizations.fusion.rewriting import fusable
@@ -121,9 +121,9 @@ def _rank_places(
         return None
     prices, known = [], np.zeros(len(found), dtype=np.bool_)
     for index, members in enumerate(members_of_places(found)):
-        pairs = zip(found.events[members].tolist(), found.words[members], strict=True)
-        chain = [kernel_shape(trace, event, word) for event, word in pairs]
-        price = custom_price(kernel, chain, float(found.bytes[index]), device)
+        events = found.events[members].tolist()
+        chain = [kernel_shape(trace, event, word) for event, word in zip(events, found.words[members], strict=True)]
+        price = custom_price(kernel, chain, bytes_at_ends(trace, events[0], events[-1]), device)
         if price is not None:
             known[index] = True
             prices.append(price)

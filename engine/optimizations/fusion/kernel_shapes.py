@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
+from engine.analyses.fusion.shapes import parse_tensors
 from engine.devices.spec import DType
 from engine.trace.trace import Trace
 
@@ -59,6 +62,20 @@ def kernel_shape(trace: Trace, event: int, word: str) -> KernelShape:
     inputs = _dimensions(trace.strings.text(int(trace.kernels.input_shapes[row])))
     first_type, _, _ = trace.strings.text(int(trace.kernels.input_types[row])).partition(";")
     return KernelShape(word, inputs, _TYPES.get(first_type.strip().upper().removeprefix("DT_")))
+
+
+def bytes_at_ends(trace: Trace, first: int, last: int) -> float:
+    """Returns the bytes the first kernel of a chain reads and the last one writes, 0 where shapes are missing.
+
+    What the kernels between read from elsewhere is not known, so it is the least one kernel in their place moves.
+    """
+    rows = trace.kernel_row_of_event[[first, last]]
+    if len(trace.kernels) == 0 or np.any(rows < 0):
+        return 0.0
+    table, text = trace.kernels, trace.strings.text
+    read = parse_tensors(text(int(table.input_shapes[rows[0]])), text(int(table.input_types[rows[0]])))
+    written = parse_tensors(text(int(table.output_shapes[rows[1]])), text(int(table.output_types[rows[1]])))
+    return float(sum(side.total_bytes or 0 for side in (read, written) if side is not None))
 
 
 def _dimensions(text: str) -> tuple[tuple[int, ...], ...]:
