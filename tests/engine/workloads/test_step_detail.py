@@ -62,6 +62,34 @@ JOBS: dict[str, dict[str, Any]] = {
         "memory": {"tiering": {"cold": ["optimizer_state"]}},
         "optimizations": {**FUSED, **OVERLAPS},
     },
+    "offload": {"optimizations": {**FUSED, "memory.offload": {"prefetch_distance": 1}}},
+    "offload and stages": {
+        "device": {"count": 2},
+        "parallel": {"pipeline": 2},
+        "optimizations": {
+            "memory.offload": {"prefetch_distance": 2},
+            "memory.recompute": {"granularity": "activation"},
+        },
+    },
+    "graphs": {
+        "device": {"count": 4},
+        "parallel": {"tensor": 2, "pipeline": 2},
+        "batch": {"sequence_length": 128},
+        "optimizations": {**FUSED, "host.graph_mode": {}},
+    },
+    "one thread": {"batch": {"sequence_length": 64}, "optimizations": {"host.async_dispatch": {"level": 0}}},
+    "eight bits": {
+        "device": {"count": 4},
+        "parallel": {"tensor": 4},
+        "optimizations": {**FUSED, **OVERLAPS, "precision.quantized_training": {}, "fusion.add_norm": {}},
+    },
+    "upkeep": {
+        "optimizations": {
+            **FUSED,
+            "memory.periodic_check": {"every_steps": 1},
+            "memory.restart": {"every_steps": 1, "cost_s": 0.5},
+        }
+    },
     "experts": {
         "model": {**MODEL, "ffn": 512, "experts": 4, "top_k": 2},
         "device": {"count": 4},
