@@ -1,7 +1,7 @@
 """All optimizations, in the order they are applied; plug-ins come after the built-ins of their group."""
 
 from engine.core.registry import Registry
-from engine.optimizations import communication, fusion, host, memory, precision
+from engine.optimizations import communication, fusion, host, memory, parallel, precision
 from engine.optimizations.interface import Group, Optimization
 
 ENTRY_POINTS = "cannscope.optimizations"
@@ -10,6 +10,7 @@ ENTRY_POINTS = "cannscope.optimizations"
 def optimization_registry() -> Registry[Optimization]:
     """Returns every built-in and installed optimization. Raises PluginError for an id that is taken."""
     built_ins = (
+        *parallel.OPTIMIZATIONS,
         *precision.OPTIMIZATIONS,
         *fusion.OPTIMIZATIONS,
         *communication.OPTIMIZATIONS,

@@ -13,7 +13,7 @@ from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.answers import applies, no_effect, unknown
 from engine.optimizations.communication.calls import Calls, Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure, per_step
-from engine.optimizations.communication.following import next_computing
+from engine.optimizations.communication.following import last_on_computing_stream, next_computing
 from engine.optimizations.communication.payload import element_bytes, whole_bytes
 from engine.optimizations.communication.pricing import fixed_ns, modelled_ns, plan_network
 from engine.optimizations.communication.waiting import unsplit_reason, waiting_reason
@@ -143,14 +143,14 @@ def _with_work(
     seen = exposure(graph, calls)
     named, (before_name, after_name) = with_names(changed, recipe.names)
     task, count, size = calls.task, len(calls), len(graph)
-    following = (
-        next_computing(seen, graph, task, seen.schedule.start_ns[task]),
-        next_computing(seen, graph, task, seen.schedule.end_ns[task]),
-    )
-    # A rank that lists no kernels has no computing stream to stand in: its order is kept by the waits.
-    place = np.concatenate(
-        [np.where((item >= 0) & (graph.stream[item] == Stream.COMPUTE), item, size) for item in following]
-    )
+    last = last_on_computing_stream(seen, graph, task, seen.schedule.start_ns[task])
+    following = next_computing(seen, graph, task, seen.schedule.end_ns[task])
+    # A rank that lists no kernels has no computing stream to stand in: its order is kept by the waits. A gap behind the
+    # last kernel may be held by the call itself, so the work before the call stands ahead of it.
+    behind = np.where(last >= 0, last + 1, 0)
+    after_call = last_on_computing_stream(seen, graph, task, seen.schedule.end_ns[task])
+    ahead = np.where(after_call >= 0, after_call + 1, size)
+    place = np.concatenate((behind, ahead))
     both = np.concatenate((task, task))
     new_before, new_after = size + np.arange(count), size + count + np.arange(count)
     before, after = edges_of(graph)
@@ -161,7 +161,7 @@ def _with_work(
         (before[enters], new_before[row]),
         (new_before, task),
         (task, new_after),
-        (new_after[following[1] >= 0], following[1][following[1] >= 0]),
+        (new_after[following >= 0], following[following >= 0]),
     )
     columns: dict[str, AnyArray | int] = {
         "name": np.repeat((before_name, after_name), count),

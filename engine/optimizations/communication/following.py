@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.core.arrays import BoolArray, Int32Array, Int64Array
-from engine.graph.task_graph import TaskGraph
+from engine.graph.task_graph import Stream, TaskGraph
 from engine.optimizations.communication.exposure import Exposure
 from engine.optimizations.communication.progress import rank_computing
 
@@ -43,4 +43,24 @@ def next_computing(seen: Exposure, graph: TaskGraph, task: Int32Array, moment_ns
         place = np.searchsorted(own.start_ns, moment_ns[rows])
         inside = place < len(own.task)
         found[rows[inside]] = own.task[place[inside]]
+    return found
+
+
+def last_on_computing_stream(seen: Exposure, graph: TaskGraph, task: Int32Array, moment_ns: Int64Array) -> Int32Array:
+    """Returns the last kernel on COMPUTE of the same rank that starts before a moment, int32, −1 for none.
+
+    Args:
+        seen: When everything runs.
+        graph: The tasks.
+        task: Whose ranks are meant.
+        moment_ns: int64, the moment for each of them.
+    """
+    found = np.full(len(task), -1, dtype=np.int32)
+    # A loop over ranks.
+    for rank, own in rank_computing(graph, seen.schedule).items():
+        rows = np.flatnonzero(graph.rank[task] == rank)
+        chosen = graph.stream[own.task] == Stream.COMPUTE
+        place = np.searchsorted(own.start_ns[chosen], moment_ns[rows]) - 1
+        known = place >= 0
+        found[rows[known]] = own.task[chosen][place[known]]
     return found

@@ -138,7 +138,13 @@ MIXED = Optimization(
         Parameter("dtype", "Element type", "bf16", choices=tuple(_DTYPES), provenance="bf16 needs no loss scaling"),
     ),
     switches=(
-        Switch("MindSpeed / Megatron-LM", "", "--bf16", "Megatron-LM arguments", "or --fp16 with loss scaling"),
+        Switch(
+            "MindSpeed / Megatron-LM",
+            "",
+            "--bf16",
+            "Megatron-LM megatron/training/arguments.py",
+            "or --fp16 with loss scaling",
+        ),
         Switch(
             "PyTorch",
             "torch_npu 2.x",
