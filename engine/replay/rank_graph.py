@@ -179,8 +179,10 @@ class RankWriter:
             return gap_ns
         queued = np.maximum(before_ns, plan.waits.latest_end_ns(tasks)) > plan.dispatch.ready_ns()
         constant_ns = np.where(queued, np.minimum(gap_ns, plan.dispatch.switch_ns), 0)
-        # Where nothing else ties a stream to the run, its first task starts when it did.
+        # Where nothing else ties a stream to the run, its first task starts when it did, and so does the first of all:
+        # what lies before it is no gap of the device.
         loose: BoolArray = tasks.is_first & (others_ns < self.origin_ns)
+        loose[np.argmin(tasks.start_ns)] = True
         return np.where(loose, gap_ns, constant_ns)
 
     def _device_columns(self, meetings: RankMeetings) -> dict[str, AnyArray]:
