@@ -17,6 +17,7 @@ from engine.advisor.recommendations import (
     Recommendation,
 )
 from engine.advisor.rules import Rule
+from engine.advisor.switches import fitting
 from engine.core.errors import MissingDataError
 from engine.core.number_format import format_duration_ns
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
@@ -220,7 +221,7 @@ def _toggle(
 ) -> Recommendation:
     worst = findings[0]
     text = trial.item.text if trial is not None else remedy.optimization
-    switches = remedy.how_to_apply or (() if optimization is None else optimization.switches)
+    switches = fitting(remedy.how_to_apply or (() if optimization is None else optimization.switches), examination)
     return Recommendation(
         id=remedy.id or remedy.optimization,
         title=remedy.title or ("" if optimization is None else optimization.title),

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from engine.advisor.advise import advise as advise_job
 from engine.advisor.advise import examine
@@ -14,6 +17,7 @@ from engine.core.errors import MissingDataError
 from engine.core.progress import Progress, part_of
 from engine.optimizations.catalogue import optimization_registry
 from engine.report.advice_document import advice_document
+from engine.report.advice_export import check_advice_path, write_advice
 from engine.report.advice_text import advice_text
 from engine.trace.job import Job
 from engine.whatif.subject import SCENARIO_SUFFIX, Subject, capture_subject, open_subject
@@ -21,6 +25,9 @@ from engine.whatif.subject import SCENARIO_SUFFIX, Subject, capture_subject, ope
 
 def advise(
     paths: Paths,
+    report: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Report to write: .html, .md, .json, .csv or .xlsx.")
+    ] = None,
     as_json: JsonFlag = False,
     quiet: QuietFlag = False,
     verbose: VerboseFlag = False,
@@ -30,8 +37,12 @@ def advise(
     Example: cannscope advise capture_ascend_pt -o advice.html
     """
     output = Output(as_json, quiet, verbose)
+    if report is not None:
+        check_advice_path(report)
     with output.progress() as progress:
         advice = _advice(paths, progress)
+        if report is not None:
+            write_advice(advice, report)
     if as_json:
         output.document(advice_document(advice))
     else:

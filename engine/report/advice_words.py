@@ -34,6 +34,16 @@ def evidence_text(item: Evidence) -> str:
     return f"{item.metric} {value_text(item.value, item.unit)}{limit}{where}{how}"
 
 
+def evidence_place(item: Evidence) -> str:
+    """Returns where something was measured: rank, time and number of events."""
+    parts = [] if item.rank is None else [f"rank {item.rank}"]
+    if item.range is not None:
+        parts.append(f"{format_duration_ns(item.range.start_ns)} + {format_duration_ns(item.range.duration_ns)}")
+    if item.events:
+        parts.append(f"events {', '.join(map(str, item.events[:3]))}{' …' if len(item.events) > 3 else ''}")
+    return ", ".join(parts)
+
+
 def value_text(value: float, unit: Unit) -> str:
     """Returns a value with its unit for people."""
     if unit is Unit.NS:

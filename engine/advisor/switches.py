@@ -1,0 +1,28 @@
+"""Which of an optimization's switches fit a job: those of its vendor and of its kind of work."""
+
+from collections.abc import Iterable
+
+from engine.advisor.examination import Examination
+from engine.optimizations.interface import Switch
+from engine.workloads.scenario import WorkloadKind
+
+_OF_ANY_VENDOR = ("PyTorch", "Megatron", "any", "Python", "scenario", "cannscope")
+_SERVING = ("vllm",)
+
+
+def fitting(switches: Iterable[Switch], examination: Examination) -> tuple[Switch, ...]:
+    """Returns the switches that can be set on the job: none of CUDA's on Ascend, none of Ascend's on GPUs."""
+    serving = examination.scenario is not None and examination.scenario.kind is WorkloadKind.SERVING
+    return tuple(
+        switch
+        for switch in switches
+        if _fits_vendor(switch, examination.is_ascend)
+        and (serving or not switch.framework.lower().startswith(_SERVING))
+    )
+
+
+def _fits_vendor(switch: Switch, is_ascend: bool) -> bool:
+    words = f"{switch.switch} {switch.note}".lower()
+    if is_ascend:
+        return "cuda" not in words
+    return any(name.lower() in switch.framework.lower() for name in _OF_ANY_VENDOR) and "npu" not in words
