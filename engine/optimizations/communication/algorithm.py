@@ -22,6 +22,7 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
+from engine.optimizations.recorded_job import environment, is_gpu
 from engine.runtime.collectives import Algorithm
 from engine.workloads.scenario import Scenario
 
@@ -42,12 +43,6 @@ def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability
     return settled or applies(f"collectives of {scenario.device_count} devices exchange by {parameters['name']} only")
 
 
-def _forced(plan: CapturePlan) -> str:
-    """Returns the recorded value of HCCL_ALGO, "" where it is not set."""
-    values = (entry.trace.metadata.environment.get(_VARIABLE, "") for entry in plan.capture.job.ranks)
-    return next((value for value in values if value), "")
-
-
 def _recorded_algorithm(value: str) -> Algorithm | None:
     """Returns the algorithm between servers (or the only one) a value of HCCL_ALGO forces, None where not known."""
     words = [part.partition(":")[2] or part for part in value.split(";")]
@@ -65,10 +60,11 @@ def _priced(plan: CapturePlan) -> Calls:
 
 
 def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
-    value, name = _forced(plan), parameters["name"]
+    value, name = environment(plan, _VARIABLE), parameters["name"]
     current = _recorded_algorithm(value) if value else None
     if name == AUTO and not value:
-        return no_effect(f"{_VARIABLE} is not set: the library picks the algorithm of every collective already")
+        unset = "" if is_gpu(plan) else f"{_VARIABLE} is not set: "
+        return no_effect(f"{unset}the library picks the algorithm of every collective already")
     if value and current is None:
         return unknown(f"{_VARIABLE}={value} names no algorithm whose cost is known")
     if _chosen(parameters) is not None and _chosen(parameters) is current:
@@ -109,7 +105,7 @@ def _ratio(plan: CapturePlan, calls: Calls, current: Algorithm | None, chosen: A
 
 def _on_capture(plan: CapturePlan, parameters: Parameters, bound: Bound) -> CapturePlan:
     calls = _priced(plan)
-    ratio = _ratio(plan, calls, _recorded_algorithm(_forced(plan)), _chosen(parameters))
+    ratio = _ratio(plan, calls, _recorded_algorithm(environment(plan, _VARIABLE)), _chosen(parameters))
     if bound is Bound.LOW:
         ratio = np.maximum(ratio, 1.0)
     recorded_ns = plan.graph.duration_ns[calls.task]

@@ -22,9 +22,11 @@ def unsplit_reason(graph: TaskGraph, seen: Exposure, chosen: BoolArray) -> str:
     """
     calls = seen.calls.select(chosen)
     elapsed_ns = int(graph.duration_ns[calls.task].sum())
+    exposed_ns = int(seen.exposed_transfer_ns[chosen].sum())
     return (
-        f"{format_duration_ns(elapsed_ns)} in {format_count(len(calls))} collectives is waiting and transfer unsplit: "
-        f"{_missing(graph, calls)}; open the peers' captures with this one"
+        f"{format_count(len(calls))} collectives take {format_duration_ns(elapsed_ns)} over all ranks and steps "
+        f"({format_duration_ns(exposed_ns)} exposed), waiting and transfer unsplit: {_missing(graph, calls)}; open the "
+        "peers' captures with this one"
     )
 
 

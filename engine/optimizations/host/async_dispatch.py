@@ -8,7 +8,7 @@ from engine.analyses.launches import queue_links
 from engine.core.number_format import format_duration_ns
 from engine.optimizations.answers import already_listed, already_on, applies, no_effect, switched_on
 from engine.optimizations.graph_edits import with_column
-from engine.optimizations.host.dispatch_tasks import dispatch_tasks, environment, is_gpu
+from engine.optimizations.host.dispatch_tasks import dispatch_tasks
 from engine.optimizations.host.host_bound import late_ns, not_host_bound
 from engine.optimizations.interface import (
     Applicability,
@@ -21,6 +21,7 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
+from engine.optimizations.recorded_job import environment, is_gpu
 from engine.workloads.host_dispatch import (
     DEEPEST_LEVEL,
     USUAL_LEVEL,

@@ -7,7 +7,6 @@ import numpy as np
 from engine.core.arrays import BoolArray, Int64Array
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.graph_edits import launches_of
-from engine.optimizations.interface import CapturePlan
 
 LONG_RATIO = 10
 """Dispatches of one framework are alike; what takes ten times the usual one does other work beside (loading of data,
@@ -47,17 +46,3 @@ def dispatch_tasks(graph: TaskGraph) -> DispatchTasks:
         usual_ns[rank] = int(np.median(graph.duration_ns[own]))
         long[own] = graph.duration_ns[own] > LONG_RATIO * max(usual_ns[rank], 1)
     return DispatchTasks(dispatches, usual_ns, long, launched)
-
-
-def environment(plan: CapturePlan, name: str) -> str:
-    """Returns an environment variable of the recorded job, "" where it is not set or not recorded."""
-    values = (entry.trace.metadata.environment.get(name, "") for entry in plan.capture.job.ranks)
-    return next((value for value in values if value), "")
-
-
-def is_gpu(plan: CapturePlan) -> bool:
-    """Returns whether the job ran on CUDA or ROCm devices."""
-    if plan.device is not None:
-        return plan.device.vendor != "Huawei"
-    words = " ".join(entry.trace.metadata.device or "" for entry in plan.capture.job.ranks).casefold()
-    return any(word in words for word in ("nvidia", "tesla", "geforce", "amd", "instinct", "mi2", "mi3"))

@@ -31,6 +31,7 @@ ASSUMPTIONS = (
     "operators between two host synchronisations are one graph; its launch costs as much as a usual dispatch",
     "host tasks over ten times the usual dispatch do other work that stays (the low bound: over twice)",
 )
+_NO_SHAPES = "all steps run the same operators, their shapes are not recorded"
 _ONE_STEP = "one step is recorded, so that shapes stay the same over steps is assumed"
 
 
@@ -70,7 +71,7 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
             f"operators or shapes than the usual one ({changes.example})"
         )
     saved_ns, whole_ns = late_ns(graph, found)
-    note = f"; {_ONE_STEP}" if changes is None else ""
+    note = f"; {_ONE_STEP}" if changes is None else "" if np.any(graph.shape >= 0) else f"; {_NO_SHAPES}"
     return applies(
         f"{format_count(launches)} launches, and the device waits for them {format_duration_ns(saved_ns)} of "
         f"{format_duration_ns(whole_ns)}{note}"

@@ -56,6 +56,8 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
         return no_effect("one stream for all groups is what this optimization ends")
     if not crowded.any():
         groups = len(np.unique(plan.graph.group[task]))
+        if groups == 1:
+            return already_on("one group communicates, on a stream of its own")
         return already_on(f"each of {format_count(groups)} groups has a stream of its own")
     return applies(
         f"{format_count(int(crowded.sum()))} of {format_count(len(task))} collectives share a stream with others'"

@@ -23,7 +23,7 @@ from engine.optimizations.interface import (
 )
 from engine.optimizations.precision.element_types import ElementType, element_types
 from engine.optimizations.products import products_of
-from engine.runtime.cost import matmul, operator_durations
+from engine.runtime.cost import catalogue, matmul, operator_durations
 from engine.workloads.scenario import Scenario
 
 ID = "precision.mixed"
@@ -90,14 +90,23 @@ def _on_capture(plan: CapturePlan, parameters: Parameters, bound: Bound) -> Capt
     duration_ns = graph.duration_ns * 1.0
     duration_ns[wide] *= ratio
     if bound is Bound.LOW:
-        # Automatic casting: inputs are cast before every product, read in four bytes and written in two.
-        cast_ns = 1.5 * graph.bytes[wide] / (device.hbm_bytes_per_s * device.value("hbm_stream_ratio")) * 1e9
-        duration_ns[wide] = np.minimum(duration_ns[wide] + cast_ns, graph.duration_ns[wide])
+        duration_ns[wide] = np.minimum(duration_ns[wide] + _cast_ns(device, graph, wide), graph.duration_ns[wide])
     else:
         others = np.flatnonzero(_narrowed(graph, bound) & (types == ElementType.FULL))
         duration_ns[others] *= HALF_TRAFFIC
     rewritten = with_column(graph, "duration_ns", np.arange(len(graph)), duration_ns)
     return replace(plan, graph=rewritten, assumptions=(*plan.assumptions, ASSUMPTION))
+
+
+def _cast_ns(device: DeviceSpec, graph: TaskGraph, task: Int32Array) -> Float64Array:
+    """Returns the time of casting both operands before each product, as automatic casting does; 0 without shapes."""
+    found = products_of(graph, task)
+    cast_ns = np.zeros(len(task))
+    elements = found.m * found.k + found.k * found.n
+    if len(found):
+        prices = operator_durations(device, catalogue.cast(elements, DType.FP32, DType.BF16))
+        cast_ns[np.searchsorted(task, found.task)] = prices
+    return cast_ns
 
 
 def _narrowed(graph: TaskGraph, bound: Bound) -> BoolArray:
