@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from engine.core.arrays import BoolArray, Float64Array, Int64Array
@@ -47,11 +46,6 @@ class Template:
         awaits: int64, shape (operators,).
         flops: float64, shape (operators, lengths).
         bytes: float64, shape (operators, lengths).
-        whole_host_ns: Host time of the block.
-        lead_ns: int64, shape (lengths,): the device can be done with the block no sooner than this plus ``busy_ns``
-            after the host began it.
-        busy_ns: int64, shape (lengths,): device time of the block where the host is never late.
-        computing_ns: int64, shape (lengths,): computing in it, without transfers.
     """
 
     block: Block
@@ -61,10 +55,6 @@ class Template:
     awaits: Int64Array
     flops: Float64Array
     bytes: Float64Array
-    whole_host_ns: int
-    lead_ns: Int64Array
-    busy_ns: Int64Array
-    computing_ns: Int64Array
 
 
 def priced(block: Block, machine: Machine, length_count: int) -> Template:
@@ -95,7 +85,6 @@ def priced(block: Block, machine: Machine, length_count: int) -> Template:
         host_ns[:1] = round(machine.device.host_dispatch_ns)
     is_collective = np.array([item.kind is TaskKind.COLLECTIVE for item in operators], np.bool_)
     awaits = np.array([item.awaits for item in operators], np.int64)
-    busy_ns, done_ns = chain_times(host_ns, device_ns, is_collective, awaits)
     return Template(
         block=block,
         host_ns=host_ns,
@@ -104,60 +93,4 @@ def priced(block: Block, machine: Machine, length_count: int) -> Template:
         awaits=awaits,
         flops=flops,
         bytes=moved,
-        whole_host_ns=int(host_ns.sum()),
-        lead_ns=done_ns - busy_ns,
-        busy_ns=busy_ns,
-        computing_ns=device_ns[~is_collective].sum(axis=0),
     )
-
-
-@numba.njit(cache=True)
-def chain_times(
-    host_ns: Int64Array, device_ns: Int64Array, is_collective: BoolArray, awaits: Int64Array
-) -> tuple[Int64Array, Int64Array]:
-    """Returns what is needed to run a chain of operators as one: its time on the device, and from the host's start.
-
-    A chain is linear in the (max, +) sense: from host start h and device free d it ends at max(h + done, d + busy).
-
-    Returns:
-        busy and done, int64, shape (lengths,).
-    """
-    count = device_ns.shape[1]
-    busy, done = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    far = np.int64(1) << 60
-    for length in range(count):
-        busy[length] = chain_end(host_ns, device_ns[:, length], is_collective, awaits, -far, np.int64(0))
-        done[length] = max(
-            chain_end(host_ns, device_ns[:, length], is_collective, awaits, np.int64(0), -far), busy[length]
-        )
-    return busy, done
-
-
-@numba.njit(cache=True)
-def chain_end(
-    host_ns: Int64Array,
-    device_ns: Int64Array,
-    is_collective: BoolArray,
-    awaits: Int64Array,
-    host_start_ns: np.int64,
-    device_free_ns: np.int64,
-) -> np.int64:
-    """Returns when a chain's last operator ends. Computing and transfers are two queues joined by their waits."""
-    host = host_start_ns
-    computing = device_free_ns
-    last = device_free_ns
-    before = device_free_ns
-    for operator in range(len(host_ns)):
-        host += host_ns[operator]
-        if is_collective[operator]:
-            start = max(host, max(computing, last))
-            before = last
-            last = start + device_ns[operator]
-        else:
-            start = max(host, computing)
-            if awaits[operator] == 0:
-                start = max(start, last)
-            elif awaits[operator] == 1:
-                start = max(start, before)
-            computing = start + device_ns[operator]
-    return max(computing, last)
