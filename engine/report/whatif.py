@@ -219,12 +219,15 @@ def _operator_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _switch_lines(result: WhatIf) -> list[str]:
+    """Returns how what was switched on is switched on for real, and what the prediction rests on."""
     lines = []
+    applied = {item.id for item in result.contributions}
     for item in result.enabled:
+        if item.id not in applied:
+            continue
         if item.optimization.simulator_only:
             lines.append(f"{item.id}: {SIMULATOR_ONLY}")
-        lines += [
-            f"{item.id}: {switch.framework} {switch.versions}: {switch.switch}"
-            for switch in item.optimization.switches[:2]
-        ]
+        for switch in item.optimization.switches[:2]:
+            versions = f" ({switch.versions})" if switch.versions else ""
+            lines.append(f"{item.id}: {switch.framework}{versions}: {switch.switch}")
     return lines + [f"assumes: {text}" for text in result.assumptions]

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
-from engine.devices.catalogue import device_named
-from engine.devices.spec import DeviceSpec
 from engine.formats import TraceCache, open_job
 from engine.formats.readers import built_in_readers
 from engine.optimizations.interface import CapturePlan
@@ -17,6 +15,7 @@ from engine.replay.job_graph import capture_graph
 from engine.trace.job import Job
 from engine.whatif.capture_changes import recorded_environment
 from engine.whatif.capture_side import CaptureRun, capture_run, capture_side
+from engine.whatif.recorded_device import RecordedDevice, recorded_device
 from engine.whatif.results import Side
 from engine.whatif.scenario_side import scenario_side
 from engine.workloads.scenario import Scenario
@@ -62,12 +61,12 @@ class CaptureSubject:
     Attributes:
         job: The recorded ranks.
         capture: Their tasks.
-        device: The device's figures, None where the capture names none that is known.
+        device: On which device, None where it cannot be told.
     """
 
     job: Job
     capture: CaptureGraph
-    device: DeviceSpec | None
+    device: RecordedDevice | None
     _baseline_run: CaptureRun | None = field(default=None, repr=False)
     _baseline: Side | None = field(default=None, repr=False)
 
@@ -84,7 +83,9 @@ class CaptureSubject:
     @property
     def plan(self) -> CapturePlan:
         """The job as recorded."""
-        return CapturePlan(self.capture, self.capture.graph, self.device)
+        known = self.device
+        assumed = () if known is None or known.assumption is None else (known.assumption,)
+        return CapturePlan(self.capture, self.capture.graph, None if known is None else known.spec, assumptions=assumed)
 
     def baseline_run(self, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED) -> CaptureRun:
         """Returns the replay of the unchanged job. Raises OperationCancelled."""
@@ -112,9 +113,7 @@ def capture_subject(
         OperationCancelled: Cancelled.
     """
     capture = capture_graph(job, progress=progress, cancel=cancel)
-    named = [entry.trace.metadata.device for entry in job.ranks if entry.trace.metadata.device]
-    known = (device_named(text) for text in named)
-    return CaptureSubject(job, capture, next((device for device in known if device is not None), None))
+    return CaptureSubject(job, capture, recorded_device(job))
 
 
 def open_subject(

@@ -19,7 +19,6 @@ from engine.whatif.twin.layout import (
     already_on,
     embeddings_are_tied,
     optimizer_is_spread,
-    recorded_device,
     recorded_layout,
 )
 from engine.whatif.twin.model_sizes import RankModel, rank_model
@@ -101,7 +100,7 @@ def fitted_twin(
         "name": f"twin of {Path(job.path).name}",
         "kind": "training",
         "model": _model(subject, models, layout, kernels, told, untold),
-        "device": _device(subject, layout, told),
+        "device": _device(subject, layout, told, untold),
         "parallel": _parallel(subject, layout, untold),
         "batch": _batch(models, layout, told),
         "memory": _memory(subject, models, told),
@@ -198,10 +197,13 @@ def _micro_batches(models: Mapping[int, RankModel]) -> int:
     return max(found)
 
 
-def _device(subject: CaptureSubject, layout: RecordedLayout, told: _Sentences) -> dict[str, Any]:
-    device = recorded_device(subject.job)
-    told.add(f"{layout.world_size} × {device.id}")
-    return {"preset": device.id, "count": layout.world_size}
+def _device(subject: CaptureSubject, layout: RecordedLayout, told: _Sentences, untold: _Sentences) -> dict[str, Any]:
+    found = subject.device
+    if found is None:
+        raise MissingDataError("device it ran on", "its kernels tell none either; write the scenario by hand")
+    told.add(f"{layout.world_size} × {found.spec.id}")
+    untold.extend([] if found.assumption is None else [found.assumption])
+    return {"preset": found.spec.id, "count": layout.world_size}
 
 
 def _parallel(subject: CaptureSubject, layout: RecordedLayout, untold: _Sentences) -> dict[str, Any]:

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 from engine.analyses.communication import communication
 from engine.core.errors import MissingDataError
-from engine.devices.catalogue import device_named
-from engine.devices.spec import DeviceSpec
 from engine.optimizations.catalogue import in_order, optimization_registry
 from engine.optimizations.interface import CapturePlan, Group, Verdict
 from engine.trace.job import Job
-from engine.workloads.calibration.calibrate import capture_rows
 from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING
 
 _SIZES = {
@@ -85,19 +82,6 @@ def embeddings_are_tied(job: Job) -> bool:
         for collectives in talk.collectives.values()
         for item in collectives
     )
-
-
-def recorded_device(job: Job) -> DeviceSpec:
-    """Returns the device a job ran on: as named, else the nearest by its kernels. Raises MissingDataError."""
-    for entry in job.ranks:
-        metadata = entry.trace.metadata
-        simulated = metadata.extra.get("cannscope", {})
-        words = (metadata.device, metadata.extra.get("soc_name"), dict(simulated).get("device"))
-        for text in words:
-            device = device_named(text) if text else None
-            if device is not None:
-                return device
-    return capture_rows(job, job.path)[0]
 
 
 def already_on(plan: CapturePlan) -> tuple[str, ...]:
