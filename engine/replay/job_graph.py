@@ -11,10 +11,10 @@ from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.graph.builder import GraphBuilder
-from engine.graph.task_graph import TaskGraph
-from engine.replay.capture_graph import CaptureGraph, Gaps, RecordedSteps
+from engine.graph.task_graph import TaskGraph, TaskKind
+from engine.replay.capture_graph import CaptureGraph, Gaps, HostSource, RecordedSteps
 from engine.replay.meetings import meetings_of
-from engine.replay.rank_graph import RankWriter
+from engine.replay.rank_graph import NOT_RECORDED, RankWriter
 from engine.replay.rank_plan import RankPlan, rank_plan
 from engine.replay.shadow_ranks import TwinWaits, twin_of, twin_waits
 from engine.runtime.scheduler import schedule
@@ -96,6 +96,7 @@ def graph_of(plans: JobPlans, gaps: Gaps, cancel: CancelToken = NEVER_CANCELLED)
         writer = RankWriter(builder, plans.ranks[rank], rank, origin_ns[rank], gaps)
         position[rank] = writer.write(meetings[rank], waits, position[twin])
     graph = _without_circles(_without_faults(builder.build(), log), log, cancel)
+    _note_assumptions(plans, graph, log)
     return CaptureGraph(
         job=plans.job,
         graph=graph,
@@ -103,6 +104,30 @@ def graph_of(plans: JobPlans, gaps: Gaps, cancel: CancelToken = NEVER_CANCELLED)
         host_source={rank: plan.host_source for rank, plan in plans.ranks.items()},
         latency_ns={rank: plan.dispatch.latency_ns for rank, plan in plans.ranks.items()},
         diagnostics=(*plans.diagnostics, *log.diagnostics()),
+    )
+
+
+def _note_assumptions(plans: JobPlans, graph: TaskGraph, log: DiagnosticLog) -> None:
+    """Counts what the capture does not say and the graph takes for granted."""
+    hidden = (graph.kind == TaskKind.GAP) & (graph.name == graph.strings.id_of(NOT_RECORDED))
+    log.add(
+        "work-not-recorded",
+        Severity.NOTICE,
+        "stretches inside launched graphs, or of ranks that show collectives only, keep their length",
+        count=int(hidden.sum()),
+    )
+    log.add(
+        "host-inferred",
+        Severity.NOTICE,
+        "ranks have no host rows; when their tasks were launched is inferred",
+        count=sum(plan.host_source is not HostSource.LAUNCHES for plan in plans.ranks.values()),
+    )
+    unaligned = [entry for entry in plans.job.ranks if entry.alignment is Alignment.UNALIGNED]
+    log.add(
+        "ranks-without-common-clock",
+        Severity.NOTICE,
+        "ranks' clocks are not related; their collectives do not wait for each other",
+        count=len(unaligned),
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from engine.analyses.idle import IdleCause
 from engine.analyses.idle.from_host import DEVICE_START_NS
 from engine.analyses.modules.host_context import PHASES
+from engine.analyses.name_search import names_holding
 from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import Stream, TaskKind
@@ -19,7 +20,8 @@ from engine.replay.task_work import task_work
 from engine.trace.strings import ABSENT
 
 _HOST = "dispatch"
-_NOT_RECORDED = "gap: not recorded"
+_GRAPH_LAUNCHES = ("graphlaunch",)
+NOT_RECORDED = "gap: not recorded"
 _SHORT, _LONG = f"gap: {IdleCause.DEVICE_SCHEDULING}", f"gap: {IdleCause.UNKNOWN}"
 """Names of gaps. Short ones are the device's own start of tasks, by the measure of the idle analysis."""
 
@@ -161,11 +163,26 @@ class RankWriter:
         return position, np.where(has_gap, position - 1, ABSENT).astype(np.int32)
 
     def _gap_names(self, gap_ns: Int64Array) -> Int32Array:
-        if self.plan.is_shadow:
-            return np.full(len(gap_ns), self.builder.strings.intern(_NOT_RECORDED), dtype=np.int32)
-        short, long = self.builder.strings.intern_all((_SHORT, _LONG)).tolist()
-        names: Int32Array = np.where(gap_ns <= DEVICE_START_NS, short, long).astype(np.int32)
-        return names
+        names = self.builder.strings.intern_all((_SHORT, _LONG, NOT_RECORDED))
+        short = gap_ns <= DEVICE_START_NS
+        shown = np.where(short, names[0], names[1])
+        chosen: Int32Array = np.where(self._hides_work(gap_ns), names[2], shown).astype(np.int32)
+        return chosen
+
+    def _hides_work(self, gap_ns: Int64Array) -> BoolArray:
+        """Returns which gaps are no standing still, because what ran in them was not recorded, bool.
+
+        Between a shadow's collectives lies everything else it did; of a graph that is launched as a whole profilers may
+        show a few of its tasks only.
+        """
+        plan = self.plan
+        if plan.is_shadow:
+            return np.ones(len(gap_ns), dtype=np.bool_)
+        call = np.append(plan.dispatch.event, np.int32(ABSENT))[plan.dispatch.launched_by]
+        graphs = names_holding(plan.trace.strings, _GRAPH_LAUNCHES)
+        hides: BoolArray = (gap_ns > DEVICE_START_NS) & (call >= 0)
+        hides &= np.isin(plan.trace.events.name[np.maximum(call, 0)], graphs) if len(plan.trace.events) else False
+        return hides
 
     def _gaps_ns(self, twin: TwinWaits) -> Int64Array:
         """Returns how long each task's stream stood still although nothing known held the task back, int64."""
@@ -174,8 +191,7 @@ class RankWriter:
         others_ns = np.maximum(plan.dispatch.ready_ns(), plan.waits.latest_end_ns(tasks))
         others_ns = np.maximum(others_ns, twin.latest_end_ns(len(tasks)))
         gap_ns = np.maximum(tasks.start_ns - np.maximum(before_ns, others_ns), 0)
-        # Between a shadow's collectives lies work that was not recorded, not standing still.
-        if self.gaps is Gaps.KEPT or plan.is_shadow:
+        if self.gaps is Gaps.KEPT:
             return gap_ns
         queued = np.maximum(before_ns, plan.waits.latest_end_ns(tasks)) > plan.dispatch.ready_ns()
         constant_ns = np.where(queued, np.minimum(gap_ns, plan.dispatch.switch_ns), 0)
@@ -183,7 +199,7 @@ class RankWriter:
         # what lies before it is no gap of the device.
         loose: BoolArray = tasks.is_first & (others_ns < self.origin_ns)
         loose[np.argmin(tasks.start_ns)] = True
-        return np.where(loose, gap_ns, constant_ns)
+        return np.where(loose | self._hides_work(gap_ns), gap_ns, constant_ns)
 
     def _device_columns(self, meetings: RankMeetings) -> dict[str, AnyArray]:
         """Returns name, time, rendezvous, work, shape and group per device task."""
