@@ -53,8 +53,7 @@ def by_weights(graph: TaskGraph, stretch: Stretch, elements: float) -> Stretch:
         elements: Weights the rank gathers.
     """
     found = products_of(graph, np.sort(stretch.task))
-    needs = (found.k != found.tokens) & (found.n != found.tokens)
-    task, amount = found.task[needs], (found.k * found.n)[needs].astype(np.float64)
+    task, amount = found.task, (found.k * found.n).astype(np.float64)
     # What follows once all weights were needed is a backward pass, whose products need the same ones again.
     amount = np.diff(np.minimum(np.cumsum(amount), elements), prepend=0.0)
     begins_in_embedding = _names_embedding(graph, stretch.task[: max(len(stretch.task) // 10, 1)])

@@ -1,0 +1,99 @@
+"""Communication toggles on recorded simulated jobs against the jobs simulated with them."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from engine.optimizations.interface import Bound, Verdict
+from tests.support.toggled_jobs import closed_loop, plan_of, step_ns, toggle
+
+TOLERANCE_RATIO = 0.05
+OVERLAP = "communication.overlap_gradients"
+CASES = [
+    (OVERLAP, "replicas", {}, ()),
+    (OVERLAP, "tensors and replicas", {}, ()),
+    (OVERLAP, "stages", {}, ()),
+    ("communication.overlap_parameters", "replicas", {}, (OVERLAP,)),
+    ("communication.overlap_parameters", "tensors and replicas", {}, (OVERLAP,)),
+    ("communication.overlap_tensor_parallel", "tensors", {}, ()),
+    ("communication.overlap_tensor_parallel", "tensors and replicas", {}, ()),
+    ("communication.chunking", "tensors", {}, ()),
+    ("communication.chunking", "tensors", {"chunks": 2}, ()),
+    ("communication.chunking", "tensors and replicas", {"chunks": 8}, ()),
+    ("communication.topk_compression", "replicas", {}, ()),
+    ("communication.topk_compression", "stages", {"error_feedback": False}, ()),
+    ("communication.topk_compression", "tensors and replicas", {}, (OVERLAP,)),
+    ("communication.quantized_gradients", "replicas", {}, ()),
+    ("communication.quantized_gradients", "replicas", {"bits": 8}, ()),
+    ("communication.algorithm", "replicas", {"name": "ring"}, ()),
+]
+
+
+@pytest.mark.parametrize(("identifier", "name", "parameters", "base_on"), CASES)
+def test_toggle_on_a_recording_agrees_with_the_simulation(identifier, name, parameters, base_on):
+    loop = closed_loop(identifier, name, parameters, base_on)
+    assert loop.answer.verdict is Verdict.APPLIES
+    assert abs(loop.error_ratio) < TOLERANCE_RATIO
+    if identifier != "communication.algorithm":
+        assert loop.predicted_ns[Bound.HIGH] <= loop.predicted_ns[Bound.EXPECTED] <= loop.predicted_ns[Bound.LOW]
+
+
+def test_too_many_chunks_are_slower_on_a_recording_as_in_the_simulation():
+    loop = closed_loop("communication.chunking", "tensors", {"chunks": 32})
+    assert loop.simulated_ns > loop.base_ns
+    assert loop.predicted_ns[Bound.EXPECTED] > loop.base_ns
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["overlap_gradients", "overlap_parameters", "topk_compression", "quantized_gradients", "chunking",
+     "overlap_tensor_parallel"],
+)  # fmt: skip
+def test_a_job_on_one_device_has_nothing_to_communicate(identifier):
+    item = toggle(f"communication.{identifier}")
+    assert item.check_capture(plan_of("alone"), item.defaults).verdict is Verdict.NO_EFFECT
+
+
+def test_overlap_that_is_there_already_is_told():
+    item = toggle(OVERLAP)
+    answer = item.check_capture(plan_of("replicas", (OVERLAP,)), item.defaults)
+    assert answer.verdict in (Verdict.ALREADY_ON, Verdict.NO_EFFECT)
+
+
+def test_overlap_wins_no_more_than_the_exposed_transfer():
+    item, plan = toggle(OVERLAP), plan_of("stages")
+    loop = closed_loop(OVERLAP, "stages")
+    exchanged = plan.graph.duration_ns[plan.graph.bytes > 1e8].max()
+    best = step_ns(item.on_capture(plan, item.defaults, Bound.HIGH))
+    assert 0 < step_ns(plan) - best <= exchanged
+    assert "waiting for rank" in loop.answer.reason
+
+
+@pytest.mark.parametrize(
+    ("identifier", "name"),
+    [
+        (OVERLAP, "replicas"),
+        ("communication.overlap_parameters", "replicas"),
+        ("communication.overlap_tensor_parallel", "tensors"),
+        ("communication.chunking", "tensors"),
+        ("communication.topk_compression", "replicas"),
+        ("communication.quantized_gradients", "replicas"),
+    ],
+)
+def test_a_toggle_leaves_the_recorded_tasks_as_they_are(identifier, name):
+    item, plan = toggle(identifier), plan_of(name)
+    before = {entry.name: getattr(plan.graph, entry.name) for entry in fields(plan.graph)}
+    copies = {key: value.copy() for key, value in before.items() if isinstance(value, np.ndarray)}
+    item.on_capture(plan, item.defaults, Bound.EXPECTED)
+    for key, value in copies.items():
+        assert np.array_equal(getattr(plan.graph, key), value)
+
+
+def test_compression_is_applied_bucket_by_bucket_behind_an_overlap():
+    overlap, compress = toggle(OVERLAP), toggle("communication.quantized_gradients")
+    plan = overlap.on_capture(plan_of("replicas"), {"bucket_bytes": 50_000_000}, Bound.EXPECTED)
+    both = compress.on_capture(plan, compress.defaults, Bound.EXPECTED)
+    casts = len(both.graph) - len(plan.graph)
+    assert casts > 8  # a cast before and behind every bucket of four ranks
+    assert step_ns(both) < step_ns(plan)
