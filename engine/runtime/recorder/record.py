@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.core.arrays import Int32Array
+from engine.core.arrays import Int32Array, Int64Array
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.graph.task_graph import TaskGraph, TaskKind
 from engine.runtime.recorder.communication import add_communication
@@ -73,7 +73,8 @@ def record_rank(
     tasks = tasks_of_rank(graph, schedule, rank, settings.steps)
     nowhere = np.full(len(graph), ABSENT, dtype=np.int64)
     groups = hccl_groups(graph)
-    recording = Recording(graph, schedule, tasks, settings, builder, words, groups, nowhere, nowhere.copy())
+    begin_ns = _begins_ns(graph, schedule, tasks)
+    recording = Recording(graph, schedule, tasks, settings, builder, words, groups, nowhere, nowhere.copy(), begin_ns)
     connection = connection_ids(recording)
     add_host(recording, connection)
     add_device(recording, connection)
@@ -91,6 +92,20 @@ def record_rank(
         clock_is_unix=True,
     )
     return with_statistics(trace, settings.level)
+
+
+def _begins_ns(graph: TaskGraph, schedule: Schedule, tasks: RankTasks) -> Int64Array:
+    """Returns when each task began, int64, shape (tasks of the graph,).
+
+    A schedule starts a wait when what it waits for has ended. A profiler sees the call from the moment the host makes
+    it, which is when its call before has ended.
+    """
+    host = tasks.host
+    begin_ns = schedule.start_ns.copy()
+    later = host[1:]
+    waits = graph.kind[later] == TaskKind.SYNCHRONIZE
+    begin_ns[later[waits]] = schedule.end_ns[host[:-1][waits]]
+    return begin_ns
 
 
 def _window(schedule: Schedule, tasks: RankTasks) -> tuple[int, int]:

@@ -52,6 +52,7 @@ class Recording:
         groups: Groups as HCCL knows them, by the id the graph calls them.
         event_of_task: int64, shape (tasks,): provisional event of each task (on its own lane), −1 where none.
         call_of_task: int64, shape (tasks,): provisional event of the CANN call a host task makes, −1 where none.
+        begin_ns: int64, shape (tasks,): when each task began; a host that waits has called as soon as it could.
     """
 
     graph: TaskGraph
@@ -63,6 +64,7 @@ class Recording:
     groups: Mapping[str, HcclGroup]
     event_of_task: Int64Array
     call_of_task: Int64Array
+    begin_ns: Int64Array
 
     @property
     def device(self) -> int:
@@ -71,11 +73,11 @@ class Recording:
 
     def start_ns(self, tasks: Int32Array) -> Int64Array:
         """Returns absolute starts."""
-        return self.schedule.start_ns[tasks] + self.settings.epoch_ns
+        return self.begin_ns[tasks] + self.settings.epoch_ns
 
     def duration_ns(self, tasks: Int32Array) -> Int64Array:
-        """Returns how long tasks held their queue."""
-        return self.schedule.end_ns[tasks] - self.schedule.start_ns[tasks]
+        """Returns how long tasks held their queue; of a host that waits, with its waiting."""
+        return self.schedule.end_ns[tasks] - self.begin_ns[tasks]
 
     def text(self, ids: AnyArray) -> Int32Array:
         """Returns the builder's ids of the graph's strings, −1 for −1."""

@@ -29,6 +29,7 @@ JOBS: dict[str, dict[str, Any]] = {
         "parallel": {"tensor": 8},
         "batch": {"sequence_length": 1024},
     },
+    "stages": {"device": {"count": 2}, "parallel": {"pipeline": 2}, "batch": {"global": 3}},
     "replicas": {"device": {"count": 2}, "parallel": {"data": 2}},
 }
 CASES = [
@@ -39,6 +40,8 @@ CASES = [
     *(("gpt", name) for name in ("attention", "add_norm", "softmax_dropout", "gradient_accumulation")),
     *(("tensor", name) for name in ("attention", "rms_norm", "matmul_all_reduce")),
     ("eight tensors, host-bound", "matmul_all_reduce"),
+    ("stages", "attention"),
+    ("stages", "cross_entropy"),
     ("replicas", "attention"),
     ("replicas", "swiglu"),
 ]  # fmt: skip
