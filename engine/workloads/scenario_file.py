@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import ScenarioError
+from engine.core.units import NS_PER_US
 from engine.devices.catalogue import device_ids, load_device, topology_of
-from engine.devices.spec import DeviceSpec, DType
+from engine.devices.spec import Constant, DeviceSpec, DType, Provenance
 from engine.workloads.models import ModelSpec
 from engine.workloads.models.catalogue import load_model, model_ids
 from engine.workloads.optimization_ids import OPTIMIZATION_IDS
@@ -129,6 +130,10 @@ def _device(table: Table) -> tuple[DeviceSpec, int, int]:
     device = load_device(table.word("preset", device_ids(), _given(table, "preset")))
     count = table.integer("count", 1)
     per_node = table.integer("per_node", topology_of(device).devices_per_node)
+    if table.has("host_dispatch_us"):
+        dispatch_ns = table.number("host_dispatch_us") * NS_PER_US
+        stated = Constant(dispatch_ns, "ns", Provenance.ASSUMED, "stated by the scenario")
+        device = replace(device, constants={**device.constants, "host_dispatch_ns": stated})
     table.finish()
     return device, count, per_node
 

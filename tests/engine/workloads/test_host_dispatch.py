@@ -85,3 +85,10 @@ def test_what_cannot_be_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(ScenarioError, match=message):
         simulate(scenario(optimizations, TINY, **tables))
+
+
+def test_a_scenario_may_state_its_hosts_time_per_operator() -> None:
+    slow = simulate(scenario({}, TINY, device={"preset": "910b2", "host_dispatch_us": 48}))
+    assert slow.step_ns[-1] == pytest.approx(4 * run({}).step_ns[-1], rel=0.05)
+    with pytest.raises(ScenarioError, match="at least 0"):
+        scenario({}, TINY, device={"preset": "910b2", "host_dispatch_us": -1})
