@@ -5,7 +5,6 @@ The functions named ``…_in_worker`` run in the worker process, on the subject 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,18 +114,10 @@ def report_in_worker(context: JobContext, place: SubjectPlace, path: Path) -> Re
     Raises:
         ExportError: It cannot be written, or no report is of that kind.
     """
-    from engine.core.errors import ExportError
-    from engine.report.advice_document import advice_document
+    from engine.report.advice_export import check_advice_path, write_advice
 
-    if path.suffix.lower() != ".json":
-        message = f"{path}: no report is of that kind; end the name with .json"
-        raise ExportError(message)
-    text = json.dumps(advice_document(_advice(context, place)), ensure_ascii=False, indent=2)
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        message = f"{path}: cannot be written: {error.strerror or error}; choose another directory"
-        raise ExportError(message) from error
+    check_advice_path(path)
+    write_advice(_advice(context, place), path)
     return ReportWritten(path)
 
 

@@ -3,8 +3,8 @@
 import zlib
 from collections.abc import Iterable, Iterator
 
-from PySide6.QtCore import QByteArray, Qt
-from PySide6.QtWidgets import QMainWindow, QTabWidget
+from PySide6.QtCore import QByteArray, Qt, QTimer
+from PySide6.QtWidgets import QMainWindow, QTabBar, QTabWidget
 
 from profiler_gui.commands.panes import NO_DOCKS, PaneContext, PaneFactory, PanePlace
 from profiler_gui.toolkit.settings import SettingsStore
@@ -66,16 +66,16 @@ class Docks:
         self._page = page
         self._hidden = []
         state = self._layouts.get(page.id) if page else None
+        self._take_out()
         if state is None or not self._window.restoreState(state, self._layout_version):
             self.arrange()
+        QTimer.singleShot(0, self._window, self._hide_stale_tabs)  # once Qt has laid out what is there now
 
     def arrange(self) -> None:
         """Puts the docks where they stand at first beside this page: each area one stack of tabs, the first on top."""
         places = self._page.docks if self._page else NO_DOCKS
         first: dict[Qt.DockWidgetArea, PaneDock] = {}
-        for dock in self:  # taken out first: Qt leaves the tabs of a group behind whose docks are hidden one by one
-            dock.setFloating(False)
-            self._window.removeDockWidget(dock)
+        self._take_out()
         for dock in self:
             area = _AREAS[dock.host.factory.place]
             self._window.addDockWidget(area, dock)
@@ -87,6 +87,27 @@ class Docks:
         for area, dock in first.items():
             self._raise_first(area, dock)
         self._hidden = []
+
+    def _hide_stale_tabs(self) -> None:
+        """Hides tabs that Qt has left behind, as it does of a group whose docks went with their page."""
+        groups = set()
+        for dock in self:
+            if not dock.isHidden():
+                beside = (item for item in self._window.tabifiedDockWidgets(dock) if not item.isHidden())
+                groups.add(frozenset((dock.windowTitle(), *(item.windowTitle() for item in beside))))
+        bars = self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        for bar in reversed(bars):  # the newest of a group is the one in use
+            titles = frozenset(bar.tabText(index) for index in range(bar.count()))
+            if bar.isVisible() and titles in groups:
+                groups.remove(titles)
+            elif bar.count():
+                bar.hide()
+
+    def _take_out(self) -> None:
+        """Takes every dock out of the window."""
+        for dock in self:
+            dock.setFloating(False)
+            self._window.removeDockWidget(dock)
 
     def _raise_first(self, area: Qt.DockWidgetArea, dock: PaneDock) -> None:
         dock.raise_()

@@ -1,12 +1,17 @@
-"""What-ifs and catalogues that tests draw instead of computing."""
+"""What-ifs, advice and catalogues that tests draw instead of computing."""
 
 import numpy as np
 
+from engine.advisor.findings import Category, Evidence, Finding, Severity, Unit
+from engine.advisor.losses import Loss
+from engine.advisor.recommendations import GainMethod, NotChecked, Passed, PredictedGain, Recommendation
+from engine.analyses.fusion import Range3
 from engine.core.registry import Registry
 from engine.optimizations.answers import applies, capture_unchanged, switched_on
 from engine.optimizations.interface import Applicability, Conflict, Group, Optimization, Parameter, Switch, Verdict
 from engine.whatif.results import Contribution, Gain, Side, WhatIf
 from engine.workloads.results import RunStatus
+from profiler_gui.session.advising import Advised
 
 GIB = 1 << 30
 
@@ -110,3 +115,57 @@ def sample_whatif(*identifiers: str, gain_ms: float = 71.0, **fields) -> WhatIf:
         "devices_for_equal_throughput": 2,
     } | fields
     return WhatIf(**given)
+
+
+def sample_finding(**fields) -> Finding:
+    """Returns a loss of 100 ms that shows in one event of rank 0."""
+    given = {
+        "rule": "fusion.unfused",
+        "category": Category.FUSION,
+        "problem": "cross-entropy runs unfused: 100.1 ms per step",
+        "root_cause": "eight operators walk over the logits",
+        "cost_ns": 100e6,
+        "share_ratio": 0.12,
+        "severity": Severity.HIGH,
+        "evidence": (Evidence("kernels", 48, Unit.COUNT, rank=0, events=(1,), how="counted"),),
+    } | fields
+    return Finding(**given)
+
+
+def sample_recommendation(identifier: str = "fusion.attention", **fields) -> Recommendation:
+    """Returns a recommendation whose gain was rerun."""
+    time_ns = Range3(36e6, 48e6, 62e6)
+    given = {
+        "id": identifier,
+        "title": f"Do {identifier}",
+        "category": Category.FUSION,
+        "severity": Severity.HIGH,
+        "findings": (sample_finding(),),
+        "loss": Loss("waiting for stage 2", "waiting for stage 2: 316 ms", 316e6),
+        "optimization": identifier,
+        "parameters": {},
+        "gain": PredictedGain(time_ns, Range3(0.045, 0.059, 0.077), None, GainMethod.RERUN, ("priced by bytes",)),
+        "how_to_apply": (Switch("torch_npu", "2.1", f"set {identifier}", "docs/page.md", "a note <b>"),),
+        "conflicts": (),
+        "risk": "none known",
+        "undo": f"unset {identifier}",
+        "verify": "the step time after ten steps",
+    } | fields
+    return Recommendation(**given)
+
+
+def sample_advice() -> Advised:
+    """Returns two recommendations, one of which has no toggle."""
+    analytic = PredictedGain(None, None, None, GainMethod.NOT_QUANTIFIABLE, ())
+    return Advised(
+        recommendations=(
+            sample_recommendation(),
+            sample_recommendation("bind", optimization=None, gain=analytic, severity=Severity.LOW),
+        ),
+        findings=(sample_finding(),),
+        fine=("Deadlocks", "Links slower than others"),
+        not_checked=(NotChecked("memory.leak", "the trace has no memory log"),),
+        passed=(Passed("memory.amc", "simulator only", "no public documentation knows it"),),
+        combined=None,
+        notes=("a note",),
+    )

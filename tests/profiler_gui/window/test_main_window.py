@@ -263,6 +263,22 @@ def test_no_tabs_stay_behind_where_docks_are_hidden(window, qtbot):
     assert not any(bar.count() for bar in window.findChildren(QTabBar) if bar.isVisible() and bar.parent() is window)
 
 
+def test_no_tabs_of_docks_stay_behind_however_often_pages_change(qapp, qtbot, tmp_path):
+    window = built_window(qapp, tmp_path)
+    qtbot.addWidget(window)
+    window.show()
+    session_of(window).show(drawn_document(PICTURE))
+    titles = []
+    for page in ("whatif", "timeline", "whatif", "timeline", "memory", "whatif"):
+        window.show_pane(page)
+        qtbot.wait(30)
+        bars = [bar for bar in window.findChildren(QTabBar) if bar.isVisible() and bar.parent() is window]
+        titles.append([[bar.tabText(index) for index in range(bar.count())] for bar in bars if bar.count()])
+    left, below = ["Optimizations", "Recommendations"], ["Events", "Operators", "Modules", "Range", "Diagnostics"]
+    assert titles == [[left], [below], [left], [below], [], [left]]
+    window.close()
+
+
 def test_q_hides_the_docks_and_shows_them_again(window, qtbot):
     session_of(window).show(drawn_document(PICTURE))
     qtbot.keyClick(window, Qt.Key.Key_Q)
