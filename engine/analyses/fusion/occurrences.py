@@ -68,8 +68,33 @@ class PatternOccurrences:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedKernels:
+    """The kernels of a run, described and measured once for many questions.
+
+    Attributes:
+        trace: The run.
+        sequence: Its kernels.
+        measures: The capture's own measures.
+        is_training: Whether it has a backward pass.
+    """
+
+    trace: Trace
+    sequence: KernelSequence
+    measures: Measures
+    is_training: bool
+
+
+def prepared(trace: Trace) -> PreparedKernels:
+    """Returns the kernels of a run with what questions about fusions need."""
+    sequence = kernel_sequence(trace)
+    training = is_training(trace.strings.text(text) for text in np.unique(sequence.type).tolist())
+    measures = measure(sequence, cache_size(trace.metadata), dispatch_ns(trace))
+    return PreparedKernels(trace, sequence, measures, training)
+
+
 def pattern_occurrences(
-    trace: Trace, identifiers: Iterable[str], cancel: CancelToken = NEVER_CANCELLED
+    kernels: PreparedKernels, identifiers: Iterable[str], cancel: CancelToken = NEVER_CANCELLED
 ) -> tuple[PatternOccurrences, ...]:
     """Returns the places of some patterns of the catalogue, as if there were no others.
 
@@ -77,7 +102,7 @@ def pattern_occurrences(
     Of EPILOGUE patterns the matrix product in front belongs to the place, and places without one are left out.
 
     Args:
-        trace: The run.
+        kernels: The run.
         identifiers: Ids of patterns.
         cancel: Looked at between patterns.
 
@@ -85,11 +110,9 @@ def pattern_occurrences(
         OperationCancelled: Cancelled.
     """
     wanted = frozenset(identifiers)
-    sequence = kernel_sequence(trace)
+    sequence = kernels.sequence
     if len(sequence) == 0:
         return ()
-    training = is_training(trace.strings.text(text) for text in np.unique(sequence.type).tolist())
-    measures = measure(sequence, cache_size(trace.metadata), dispatch_ns(trace))
     matcher = PatternMatcher(sequence)
     found = []
     for pattern in PATTERNS:
@@ -99,30 +122,23 @@ def pattern_occurrences(
         matches = matcher.take(pattern)
         if len(matches.first):
             whole = pattern.estimate in (Estimate.ATTENTION, Estimate.EPILOGUE)
-            places = priced_places(trace, sequence, measures, pattern, matches, with_matrix=whole)
-            found.append(replace(places, is_usable=not (training and pattern.inference_only)))
+            places = priced_places(kernels, pattern, matches, with_matrix=whole)
+            found.append(replace(places, is_usable=not (kernels.is_training and pattern.inference_only)))
     return tuple(found)
 
 
 def priced_places(
-    trace: Trace,
-    sequence: KernelSequence,
-    measures: Measures,
-    pattern: FusionPattern,
-    matches: Matches,
-    *,
-    with_matrix: bool,
+    kernels: PreparedKernels, pattern: FusionPattern, matches: Matches, *, with_matrix: bool
 ) -> PatternOccurrences:
     """Returns the places of a pattern with the times of one kernel instead.
 
     Args:
-        trace: The run.
-        sequence: Its kernels.
-        measures: The capture's own measures.
+        kernels: The run.
         pattern: What was looked for.
         matches: Where it stands.
         with_matrix: Whether matrix products inside a place belong to it.
     """
+    trace, sequence, measures = kernels.trace, kernels.sequence, kernels.measures
     first, end = matches.first, matches.end
     places = ranges(sequence, measures, first, end, with_matrix=with_matrix)
     allowed = context_allows(sequence, pattern, places)

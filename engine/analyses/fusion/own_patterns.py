@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.analyses.fusion.cache_sizes import cache_size
-from engine.analyses.fusion.kernel_sequence import KernelSequence, kernel_sequence
+from engine.analyses.fusion.kernel_sequence import KernelSequence
 from engine.analyses.fusion.kernel_words import HELPER
-from engine.analyses.fusion.occurrences import PatternOccurrences, priced_places
+from engine.analyses.fusion.occurrences import PatternOccurrences, PreparedKernels, priced_places
 from engine.analyses.fusion.pattern_matching import Matches
 from engine.analyses.fusion.patterns import FusionPattern
-from engine.analyses.fusion.saving import dispatch_ns, measure
 from engine.core.arrays import Int64Array
 from engine.trace.trace import Trace
 
@@ -20,22 +18,20 @@ OWN_PATTERN = "own"
 _FIRST_LETTER, _HELPER, _OTHER = 0x100, "h", "o"
 
 
-def own_pattern_places(trace: Trace, kernels: Sequence[str], title: str) -> PatternOccurrences | None:
+def own_pattern_places(kernels: PreparedKernels, names: Sequence[str], title: str) -> PatternOccurrences | None:
     """Returns where kernels of some names follow each other on a stream, None where they never do.
 
     A name is an operator type (``"Mul"``, ``"MatMulV3"``), a framework operator (``"aten::mul"`` or ``"mul"``) or a
     word of ``kernel_words``; capitals do not matter. Helpers of framework calls (format changes) may stand between.
     Places do not overlap; the first ones count.
     """
-    sequence = kernel_sequence(trace)
-    if len(sequence) == 0:
+    if len(kernels.sequence) == 0:
         return None
-    first, end = _matches(trace, sequence, [name.casefold() for name in kernels])
+    first, end = _matches(kernels.trace, kernels.sequence, [name.casefold() for name in names])
     if len(first) == 0:
         return None
     pattern = FusionPattern(OWN_PATTERN, title, title, title, ())
-    measures = measure(sequence, cache_size(trace.metadata), dispatch_ns(trace))
-    return priced_places(trace, sequence, measures, pattern, Matches(first, end), with_matrix=True)
+    return priced_places(kernels, pattern, Matches(first, end), with_matrix=True)
 
 
 def _matches(trace: Trace, sequence: KernelSequence, wanted: list[str]) -> tuple[Int64Array, Int64Array]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.analyses.fusion.occurrences import prepared
 from engine.analyses.fusion.own_patterns import own_pattern_places
 from engine.core.errors import EngineError
 from engine.core.number_format import format_duration_ns
@@ -116,7 +117,7 @@ def _priced(plan: CapturePlan, kernel: CustomKernel) -> Iterator[tuple[RankPlace
 def _rank_places(
     plan: CapturePlan, kernel: CustomKernel, rank: int, trace: Trace
 ) -> tuple[RankPlaces, list[CustomPrice]] | None:
-    found, device = own_pattern_places(trace, kernel.kernels, kernel.title), plan.device
+    found, device = own_pattern_places(prepared(trace), kernel.kernels, kernel.title), plan.device
     if found is None or device is None:
         return None
     prices, known = [], np.zeros(len(found), dtype=np.bool_)

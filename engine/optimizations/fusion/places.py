@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from engine.analyses.fusion.occurrences import PatternOccurrences, pattern_occurrences
+from engine.analyses.distinct_rows import distinct_rows
+from engine.analyses.fusion.occurrences import PatternOccurrences, PreparedKernels, pattern_occurrences, prepared
 from engine.analyses.fusion.patterns import Estimate
 from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.devices.spec import DeviceSpec
@@ -62,7 +63,13 @@ def places_of(capture: CaptureGraph, patterns: tuple[str, ...], device: DeviceSp
 @lru_cache(maxsize=_REMEMBERED)
 def _occurrences(capture: CaptureGraph, patterns: tuple[str, ...]) -> tuple[tuple[PatternOccurrences, ...], ...]:
     """Returns the places of some patterns, by rank of the job."""
-    return tuple(pattern_occurrences(entry.trace, patterns) for entry in capture.job.ranks)
+    return tuple(pattern_occurrences(item, patterns) for item in _prepared(capture))
+
+
+@lru_cache(maxsize=1)
+def _prepared(capture: CaptureGraph) -> tuple[PreparedKernels, ...]:
+    """Returns the kernels of every rank; kept for the capture asked for last."""
+    return tuple(prepared(entry.trace) for entry in capture.job.ranks)
 
 
 def _priced(rank: int, trace: Trace, found: PatternOccurrences, device: DeviceSpec | None) -> RankPlaces:
@@ -91,14 +98,14 @@ def _modelled_ns(trace: Trace, found: PatternOccurrences, device: DeviceSpec | N
     pattern = found.pattern.id
     if device is None or len(trace.kernels) == 0 or not (pattern in READERS or pattern in RELATIVE_READERS):
         return result
-    known: dict[tuple[object, ...], float] = {}
+    codes = _shape_codes(trace, found)
+    known: dict[bytes, float] = {}
     # A Python step per place; equal chains are priced once.
     for index, members in enumerate(members_of_places(found)):
-        events = found.events[members]
-        words = found.words[members]
-        key = (words, _shape_ids(trace, events))
+        key = codes[members].tobytes()
         if key not in known:
-            chain = [kernel_shape(trace, event, word) for event, word in zip(events.tolist(), words, strict=True)]
+            pairs = zip(found.events[members].tolist(), found.words[members], strict=True)
+            chain = [kernel_shape(trace, event, word) for event, word in pairs]
             if pattern in READERS:
                 price = price_ns(READERS[pattern], chain, device)
             else:
@@ -120,10 +127,13 @@ def members_of_places(found: PatternOccurrences) -> Sequence[slice]:
     return [slice(int(start), int(stop)) for start, stop in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
 
 
-def _shape_ids(trace: Trace, events: Int32Array) -> bytes:
-    rows = trace.kernel_row_of_event[events]
+def _shape_codes(trace: Trace, found: PatternOccurrences) -> Int32Array:
+    """Returns a number per kernel, int32, shape (events,): equal ones do the same to the same shapes and types."""
+    rows = trace.kernel_row_of_event[found.events]
     texts = [column[np.maximum(rows, 0)] for column in (trace.kernels.input_shapes, trace.kernels.input_types)]
-    return np.where(rows >= 0, np.stack(texts), -1).tobytes()
+    _, word = np.unique(np.array(found.words), return_inverse=True)
+    columns = [np.where(rows >= 0, text, np.int32(-1)) for text in texts]
+    return distinct_rows([word.astype(np.int32), *columns])[1].astype(np.int32)
 
 
 def _floor_ns(moved_bytes: Float64Array, device: DeviceSpec | None) -> Float64Array:

@@ -1,4 +1,4 @@
-from engine.analyses.fusion.occurrences import pattern_occurrences
+from engine.analyses.fusion.occurrences import pattern_occurrences, prepared
 from engine.analyses.fusion.own_patterns import own_pattern_places
 from tests.support.kernel_runs import Kernel, elementwise, kernel_trace
 
@@ -11,24 +11,24 @@ def activation() -> list[Kernel]:
 
 def test_a_chain_of_a_users_own_is_found_wherever_it_stands() -> None:
     trace = kernel_trace([*activation(), Kernel("MatMulV3"), *activation()])
-    found = own_pattern_places(trace, ["swish", "MUL"], "mine")
+    found = own_pattern_places(prepared(trace), ["swish", "MUL"], "mine")
     assert found is not None
     assert found.events.tolist() == [0, 1, 3, 4]
     assert found.offsets.tolist() == [0, 2, 4]
     assert found.busy_ns.tolist() == [20_000, 20_000]
-    assert own_pattern_places(trace, ["Mul", "Swish"], "mine") is None
+    assert own_pattern_places(prepared(trace), ["Mul", "Swish"], "mine") is None
 
 
 def test_a_chain_may_be_named_by_what_kernels_do_and_looks_through_format_changes() -> None:
     change = Kernel("TransData", name="aclnnSwish_TransData_TransData")
     trace = kernel_trace([activation()[0], change, activation()[1]])
-    found = own_pattern_places(trace, ["silu", "mul"], "mine")
+    found = own_pattern_places(prepared(trace), ["silu", "mul"], "mine")
     assert found is not None
     assert found.events.tolist() == [0, 1, 2]
 
 
 def test_a_place_knows_what_one_kernel_would_move_and_take() -> None:
-    (found,) = pattern_occurrences(kernel_trace(activation()), ("swiglu",))
+    (found,) = pattern_occurrences(prepared(kernel_trace(activation())), ("swiglu",))
     assert found.words == ("silu", "mul")
     assert found.bytes.tolist() == [2 * 4096 * 3072 * 2]
     assert found.best_ns[0] <= found.expected_ns[0] <= found.worst_ns[0] <= found.busy_ns[0]
@@ -37,9 +37,9 @@ def test_a_place_knows_what_one_kernel_would_move_and_take() -> None:
 def test_only_the_patterns_asked_for_take_kernels() -> None:
     types = ("BatchMatMul", "Muls", "MaskedFill", "SoftmaxV2", "BatchMatMul")
     trace = kernel_trace([Kernel(kind) for kind in types])
-    (whole,) = pattern_occurrences(trace, ("scaled_masked_softmax", "attention"))
+    (whole,) = pattern_occurrences(prepared(trace), ("scaled_masked_softmax", "attention"))
     assert (whole.pattern.id, whole.events.tolist()) == ("attention", [0, 1, 2, 3, 4])
-    (part,) = pattern_occurrences(trace, ("scaled_masked_softmax",))
+    (part,) = pattern_occurrences(prepared(trace), ("scaled_masked_softmax",))
     assert (part.pattern.id, part.events.tolist()) == ("scaled_masked_softmax", [1, 2, 3])
 
 
@@ -47,7 +47,7 @@ def test_the_product_in_front_belongs_to_an_addition_that_can_become_its_tail() 
     size = "4096,1024"
     add = Kernel("Add", 10.0, 0.0, f"{size};{size}", "FLOAT;DT_BF16", size, "FLOAT")
     trace = kernel_trace([Kernel("MatMulV3", 100.0), add, Kernel("Cast"), add])
-    (found,) = pattern_occurrences(trace, ("gradient_accumulation",))
+    (found,) = pattern_occurrences(prepared(trace), ("gradient_accumulation",))
     assert found.events.tolist() == [0, 1]
     assert found.busy_ns.tolist() == [110_000]
     assert 100_000 <= found.best_ns[0] < found.worst_ns[0] <= 110_000
@@ -55,8 +55,8 @@ def test_the_product_in_front_belongs_to_an_addition_that_can_become_its_tail() 
 
 def test_a_call_without_a_derivative_is_not_usable_in_training() -> None:
     chain = [Kernel("Add"), Kernel("RmsNorm")]
-    (inference,) = pattern_occurrences(kernel_trace(chain), ("add_norm",))
-    (training,) = pattern_occurrences(kernel_trace([*chain, Kernel("RmsNormGrad")]), ("add_norm",))
+    (inference,) = pattern_occurrences(prepared(kernel_trace(chain)), ("add_norm",))
+    (training,) = pattern_occurrences(prepared(kernel_trace([*chain, Kernel("RmsNormGrad")])), ("add_norm",))
     assert (inference.is_usable, training.is_usable) == (True, False)
 
 
@@ -68,11 +68,11 @@ def test_derivatives_written_out_are_chains_of_their_own() -> None:
         "scaled_masked_softmax_grad": "Cast SoftmaxGrad Cast MaskedFill Muls",
     }
     for pattern, types in chains.items():
-        (found,) = pattern_occurrences(kernel_trace([Kernel(kind) for kind in types.split()]), chains)
+        (found,) = pattern_occurrences(prepared(kernel_trace([Kernel(kind) for kind in types.split()])), chains)
         assert (found.pattern.id, len(found)) == (pattern, 1)
 
 
 def test_attention_backward_takes_both_derivatives_of_both_products() -> None:
     types = "BatchMatMulV2 BatchMatMulV2 Cast SoftmaxGrad Cast MaskedFill Muls BatchMatMulV2 BatchMatMulV2"
-    (found,) = pattern_occurrences(kernel_trace([Kernel(kind) for kind in types.split()]), ("attention",))
+    (found,) = pattern_occurrences(prepared(kernel_trace([Kernel(kind) for kind in types.split()])), ("attention",))
     assert len(found.events) == 9
