@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.core.arrays import AnyArray, Int64Array
+from engine.core.arrays import AnyArray, Int32Array, Int64Array
 from engine.core.number_format import format_duration_ns
 from engine.devices.spec import DeviceSpec
 from engine.graph.collective_kinds import CollectiveKind
@@ -20,6 +20,7 @@ from engine.optimizations.communication.waiting import unsplit_reason, waiting_r
 from engine.optimizations.graph_edits import edges_of, with_names, with_tasks
 from engine.optimizations.interface import Applicability, Bound, CapturePlan
 from engine.runtime.cost import OperatorTable, concatenate, operator_durations
+from engine.runtime.scheduler.interference import COMPUTING
 
 ASSUMPTION = (
     "gradients are exchanged in fp32, as Megatron-LM and MindSpeed accumulate them, unless a kernel names another type"
@@ -145,8 +146,7 @@ def _with_work(
     task, count, size = calls.task, len(calls), len(graph)
     last = last_on_computing_stream(seen, graph, task, seen.schedule.start_ns[task])
     following = next_computing(seen, graph, task, seen.schedule.end_ns[task])
-    # A rank that lists no kernels has no computing stream to stand in: its order is kept by the waits. A gap behind the
-    # last kernel may be held by the call itself, so the work before the call stands ahead of it.
+    # A gap behind the last kernel may be held by the call itself, so the work before the call stands ahead of it.
     behind = np.where(last >= 0, last + 1, 0)
     after_call = last_on_computing_stream(seen, graph, task, seen.schedule.end_ns[task])
     ahead = np.where(after_call >= 0, after_call + 1, size)
@@ -167,7 +167,7 @@ def _with_work(
         "name": np.repeat((before_name, after_name), count),
         "kind": int(TaskKind.VECTOR),
         "rank": graph.rank[both],
-        "stream": int(Stream.COMPUTE),
+        "stream": _work_streams(graph, task),
         "duration_ns": np.concatenate(work_ns),
         "step": graph.step[both],
         "phase": graph.phase[both],
@@ -177,3 +177,15 @@ def _with_work(
         named, columns, place, np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
     )
     return result
+
+
+def _work_streams(graph: TaskGraph, task: Int32Array) -> Int32Array:
+    """Returns the streams of the work before each call, then of the work after each, int32.
+
+    A rank that lists no kernels has no computing stream with an order to keep: its work gets two streams of its own, so
+    that what follows one call does not wait for what precedes the next.
+    """
+    listed = np.unique(graph.rank[np.isin(graph.kind, COMPUTING) & (graph.stream == Stream.COMPUTE)])
+    has_kernels, further = np.isin(graph.rank[task], listed), int(graph.stream.max()) + 1
+    streams = [np.where(has_kernels, int(Stream.COMPUTE), further + number) for number in range(2)]
+    return np.concatenate(streams).astype(np.int32)
