@@ -24,8 +24,10 @@ from engine.replay.dispatch import LONG_AGO_NS, Dispatch
 from engine.trace.strings import ABSENT
 from engine.trace.trace import Trace
 
-STARVED_NS = 10 * NS_PER_US
-"""The device stood still for longer than it takes to switch tasks, of two streams too (3 to 5 µs in the Qwen3 job)."""
+STARVED_NS = 2 * NS_PER_US
+"""The device stood still for longer than it takes to switch between tasks of one stream (20 ns in the Qwen3 job)."""
+HANDOVER_NS = 10 * NS_PER_US
+"""The same for tasks of two streams, and for collectives (3 to 5 µs in the Qwen3 job)."""
 COVERED_RATIO = 0.9
 """A task that ran for so much of the allocator's silence, and ended just before the silence did, was waited for."""
 _SLOPE_PER_NS = 1e-9
@@ -62,9 +64,13 @@ def inferred_chain(
 def _starved(tasks: DeviceTasks) -> BoolArray:
     """Returns before which tasks the whole device stood still and nothing had just ended, bool, shape (tasks,)."""
     order = np.argsort(tasks.start_ns, kind="stable")
-    reach_ns = np.maximum.accumulate(tasks.end_ns[order])
+    ends_ns = tasks.end_ns[order]
+    reach_ns = np.maximum.accumulate(ends_ns)
+    last = np.maximum.accumulate(np.where(ends_ns == reach_ns, np.arange(len(order)), 0))
+    before, after = order[last[:-1]], order[1:]
+    plain = (tasks.queue[before] == tasks.queue[after]) & (tasks.collective[after] < 0)
     answer = np.zeros(len(tasks), dtype=np.bool_)
-    answer[order[1:]] = tasks.start_ns[order[1:]] - reach_ns[:-1] > STARVED_NS
+    answer[after] = tasks.start_ns[after] - reach_ns[:-1] > np.where(plain, STARVED_NS, HANDOVER_NS)
     answer[order[:1]] = True
     could_ns = np.where(tasks.is_first, LONG_AGO_NS, tasks.previous_end_ns)
     answer[coincident(tasks, could_ns, np.zeros(len(tasks), dtype=np.bool_)).after] = False
@@ -117,8 +123,10 @@ def _spread(start_ns: Int64Array, points: _Points, moment_ns: Int64Array) -> Int
     """
     # A wait stands between the last task that began before it ended and the next one.
     after = np.searchsorted(start_ns, points.sync_end_ns) - 0.5
-    place = np.concatenate((points.starved.astype(np.float64), after - 0.01, after + 0.01))
-    known_ns = np.concatenate((start_ns[points.starved], points.sync_begin_ns, points.sync_end_ns))
+    # The allocator's last call is the latest the last launch can be told to be.
+    last_ns = np.minimum(moment_ns[-1:], start_ns[-1])
+    place = np.concatenate((points.starved, after - 0.01, after + 0.01, np.full(len(last_ns), len(start_ns) - 1)))
+    known_ns = np.concatenate((start_ns[points.starved], points.sync_begin_ns, points.sync_end_ns, last_ns))
     order = np.lexsort((known_ns, place))
     progress = _progress(np.maximum.accumulate(known_ns[order]), moment_ns)
     even = np.interp(np.arange(len(start_ns)), place[order], progress)

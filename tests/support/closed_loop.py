@@ -1,12 +1,17 @@
 """Simulated jobs as recordings: what a prediction on a capture is checked against, because here the truth is known."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+
+import numpy as np
 
 from engine.formats import open_job
 from engine.formats.ascend_writer import write_ascend_text
 from engine.formats.readers import built_in_readers
 from engine.trace.job import Job
+from engine.trace.tables import EventTable, FlowTable
+from engine.trace.trace import Trace
+from engine.trace.tracks import TrackKind
 from engine.workloads.recording import record_run
 from engine.workloads.results import RunResult
 from engine.workloads.scenario import RunSettings, Scenario
@@ -49,3 +54,26 @@ def written_and_read(
     recording = recorded(scenario, run, level)
     paths = [write_ascend_text(entry.trace, folder) for entry in recording.job.ranks]
     return SimulatedRecording(recording.result, open_job(paths, built_in_readers()))
+
+
+def without_host_rows(job: Job) -> Job:
+    """Returns a job as ranks with kernel tables and memory logs only: no host, no launches, no arrows."""
+    return replace(job, ranks=tuple(replace(entry, trace=_device_only(entry.trace)) for entry in job.ranks))
+
+
+def _device_only(trace: Trace) -> Trace:
+    kept = np.zeros(len(trace.events), dtype=np.bool_)
+    kept[trace.events_of(TrackKind.DEVICE_STREAM, TrackKind.COMMUNICATION_GROUP)] = True
+    position = np.full(len(kept) + 1, -1, dtype=np.int32)  # the last entry answers for −1
+    position[np.flatnonzero(kept)] = np.arange(int(kept.sum()), dtype=np.int32)
+    columns = {item.name: getattr(trace.events, item.name)[kept] for item in fields(EventTable)}
+    nowhere = np.full(int(kept.sum()), -1)
+    blocks = trace.memory.allocations
+    return replace(
+        trace,
+        events=EventTable(**columns | {"parent": nowhere.astype(np.int32), "correlation": nowhere.astype(np.int64)}),
+        kernels=replace(trace.kernels, event=position[trace.kernels.event]),
+        collectives=replace(trace.collectives, event=position[trace.collectives.event]),
+        flows=FlowTable(*(np.empty(0, dtype=np.int32),) * 3),
+        memory=replace(trace.memory, allocations=replace(blocks, event=np.full(len(blocks), -1, dtype=np.int32))),
+    )
