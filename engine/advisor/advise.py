@@ -113,6 +113,8 @@ def _checked(
     not_checked: list[NotChecked] = []
     for rule in rules:
         cancel.check()
+        if rule.ascend_only and not examination.is_ascend:
+            continue
         try:
             found = rule.check(examination)
         except MissingDataError as error:

@@ -4,29 +4,33 @@ from collections.abc import Sequence
 
 from engine.advisor.findings import MEDIUM_RATIO
 from engine.advisor.recommendations import GainMethod, Recommendation
+from engine.advisor.rules.communication import OPEN_PEERS
 
 
 def ranked(recommendations: Sequence[Recommendation]) -> tuple[Recommendation, ...]:
     """Returns the recommendations, the one to follow first at the front.
 
     1. What keeps a run from ending.
-    2. What wins at least 3 % of the step (or memory, where memory is the problem), loss by loss, the largest loss
+    2. Opening the missing captures, where what they would show is the largest loss of all.
+    3. What wins at least 3 % of the step (or memory, where memory is the problem), loss by loss, the largest loss
        first: while ranks wait for a slow stage, making their own device busier wins little of what they wait.
-    3. What wins less.
-    4. What nobody can quantify, by the loss it treats.
+    4. What wins less.
+    5. What nobody can quantify, by the loss it treats.
 
     Within one loss the mean of the low and the expected gain decides: a prediction whose low end is nothing counts
     half. Equal ones stand by id.
     """
-    return tuple(sorted(recommendations, key=_key))
+    largest_ns = max((item.loss.cost_ns for item in recommendations), default=0.0)
+    return tuple(sorted(recommendations, key=lambda item: _key(item, largest_ns)))
 
 
-def _key(item: Recommendation) -> tuple[bool, bool, bool, float, float, str]:
+def _key(item: Recommendation, largest_ns: float) -> tuple[bool, bool, bool, bool, float, float, str]:
     stops = any(finding.stops_run for finding in item.findings)
+    blind = item.id == OPEN_PEERS and item.loss.cost_ns >= largest_ns
     unknown = item.gain.method is GainMethod.NOT_QUANTIFIABLE
     significant = _is_significant(item)
     loss_ns = item.loss.cost_ns if significant or unknown else 0.0
-    return not stops, unknown, not significant, -loss_ns, -counted_ns(item), item.id
+    return not stops, not blind, unknown, not significant, -loss_ns, -counted_ns(item), item.id
 
 
 def counted_ns(item: Recommendation) -> float:

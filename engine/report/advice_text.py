@@ -1,5 +1,7 @@
 """The advice for people at a terminal: one screen of what to do, then what was checked and is fine."""
 
+from collections import defaultdict
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -37,10 +39,7 @@ def advice_text(advice: Advice) -> RenderableType:
                 f"their single gains would add up to {format_duration_ns(combined.sum_ns)}"
             )
         )
-    if advice.checked_and_fine:
-        parts.append(Text(f"Checked and fine: {', '.join(advice.checked_and_fine)}"))
-    parts += [Text(f"Not checked: {item.rule}: {item.reason}") for item in advice.not_checked]
-    parts += [Text(f"{item.verdict.capitalize()}: {item.id}: {item.reason}") for item in advice.passed]
+    parts += _checked(advice)
     parts += [Text(note) for note in advice.notes]
     parts += [Text(line) for line in diagnostics_lines(examination.job, examination.summary.communication.diagnostics)]
     return Group(*parts)
@@ -59,3 +58,18 @@ def _recommendation(place: int, item: Recommendation) -> RenderableType:
     if item.optimization is not None:
         body.add_row("try", Text(f"cannscope whatif … --enable {item.optimization}"))
     return Group(head, Padding(body, (0, 0, 0, 3)))
+
+
+def _checked(advice: Advice) -> list[RenderableType]:
+    """Returns what was checked, what could not be, and what was considered, as one paragraph each."""
+    by_verdict: dict[str, list[str]] = defaultdict(list)
+    for item in advice.passed:
+        told = f"{item.id} ({item.reason})" if item.reason else item.id
+        by_verdict[item.verdict].append(told)
+    missing: dict[str, list[str]] = defaultdict(list)
+    for lacking in advice.not_checked:
+        missing[lacking.reason].append(lacking.rule)
+    paragraphs = [("Checked and fine", ", ".join(advice.checked_and_fine))]
+    paragraphs += [(verdict.capitalize(), "; ".join(told)) for verdict, told in by_verdict.items()]
+    paragraphs.append(("Not checked", "; ".join(f"{', '.join(rules)} ({why})" for why, rules in missing.items())))
+    return [Text.assemble((f"{title}: ", "bold"), text) for title, text in paragraphs if text]

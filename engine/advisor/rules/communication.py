@@ -16,6 +16,8 @@ from engine.core.number_format import format_duration_ns, format_ratio
 from engine.optimizations.interface import Switch
 from engine.trace.trace import TimeRange
 
+OPEN_PEERS = "open_peers"
+"""Id of the recommendation to open more captures."""
 _LISTED_EVENTS = 12
 _TOGGLES = {
     Purpose.GRADIENTS: (
@@ -232,12 +234,14 @@ def unsplit(examination: Examination) -> Sequence[Finding]:
             worst, worst_ns = rank, exposed_ns
     if worst is None or examination.share(worst_ns) < WORTH_RATIO:
         return ()
-    whom = f"ranks {_listed(sorted(missing))}" if missing else "the other ranks of the job"
+    whom = (
+        f"rank{'s' if len(missing) > 1 else ''} {_listed(sorted(missing))}" if missing else "the other ranks of the job"
+    )
     items = sorted(
         (item for item in examination.collectives(worst) if item.wait_ns is None), key=lambda i: -i.exposed_ns
     )
     action = Action(
-        id="open_peers",
+        id=OPEN_PEERS,
         title=f"Open the captures of {whom} together with these",
         how_to_apply=(Switch("cannscope", "", "cannscope advise DIRECTORY_OF_ALL_RANKS", "docs/advice.md"),),
         estimate=None,
@@ -252,7 +256,7 @@ def unsplit(examination: Examination) -> Sequence[Finding]:
             Category.COMMUNICATION,
             f"Rank {worst} spends {format_duration_ns(worst_ns)} of the step "
             f"({format_ratio(examination.share(worst_ns))}) in communication that may be waiting or transfer",
-            f"the captures of {whom} are not open, so nobody knows when the last member arrived",
+            f"what {whom} did is not open, so nobody knows when the last member arrived",
             worst_ns,
             (
                 _number(
@@ -280,7 +284,7 @@ def _exposed_transfer_ns(item: Collective) -> int:
 def _complain(examination: Examination) -> None:
     """Raises MissingDataError where there are collectives but none is split; a job without any has no such problem."""
     if any(examination.collectives(rank) for rank in examination.windows):
-        raise MissingDataError("all members of its collectives", "open the captures of all ranks together")
+        raise MissingDataError("collectives with all their members", "open the captures of all ranks together")
 
 
 def _number(what: str, ns: float, rank: int, items: Sequence[Collective], how: str) -> Evidence:

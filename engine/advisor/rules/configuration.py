@@ -186,6 +186,6 @@ def deadlock(examination: Examination) -> Sequence[Finding]:
 
 
 RULES = (
-    Rule("config.environment", "Environment variables that cost time", environment),
+    Rule("config.environment", "Environment variables that cost time", environment, ascend_only=True),
     Rule("parallel.deadlock", "Deadlocks", deadlock),
 )

@@ -91,7 +91,7 @@ def out_of_memory(examination: Examination) -> Sequence[Finding]:
         return [_ended(examination)]
     forecasts = [item for rank in _limited(examination) if (item := _forecast(examination, rank)) is not None]
     if not _limited(examination):
-        raise MissingDataError("memory over several steps together with the device's memory size")
+        raise MissingDataError("memory log of several steps with the device's memory size")
     forecasts.sort(key=lambda item: item.evidence[0].value)
     return forecasts[:1]
 

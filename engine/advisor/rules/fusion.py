@@ -88,7 +88,7 @@ def _finding(examination: Examination, found: _Found) -> Finding:
         Category.FUSION,
         f"{candidate.title} runs unfused on {where}: {format_duration_ns(found.total_ns)} per step in "
         f"{format_count(candidate.launches)} kernels",
-        f"limited by {candidate.bound}: {candidate.reason}",
+        f"each of them is launched and moves its data on its own; limited by {candidate.bound}",
         found.saving_ns.expected,
         evidence,
         (_remedy(examination, found),),

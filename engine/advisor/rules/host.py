@@ -231,6 +231,38 @@ def profiler_overhead(examination: Examination) -> Sequence[Finding]:
     )
 
 
+def unexplained(examination: Examination) -> Sequence[Finding]:
+    """Returns the idle time whose cause the capture does not show."""
+    action = Action(
+        id="record.more",
+        title="Record what the host does while the device is idle",
+        how_to_apply=(
+            Switch(
+                "torch_npu" if examination.is_ascend else "PyTorch",
+                "",
+                "profile(activities=[CPU, NPU], with_stack=True), level 1 or more"
+                if examination.is_ascend
+                else "profile(activities=[CPU, CUDA], with_stack=True)",
+                "profiler documentation",
+                "recording itself slows the host down",
+            ),
+        ),
+        estimate=None,
+        risk="none",
+        undo="nothing to undo",
+        verify="gaps of unknown cause in the idle table",
+    )
+    return _simple(
+        examination,
+        IdleCause.UNKNOWN,
+        "host.unexplained",
+        Category.HOST,
+        "is idle for no recorded reason",
+        "the next task was launched in time, or its launch was not recorded; nothing in the capture fills the gaps",
+        action,
+    )
+
+
 def _simple(
     examination: Examination, cause: IdleCause, rule: str, category: Category, what: str, why: str, action: Action
 ) -> Sequence[Finding]:
@@ -301,5 +333,6 @@ RULES = (
     Rule("io.data_loading", "Waiting for data", data_loading),
     Rule("host.garbage_collection", "Garbage collection in the step", garbage_collection),
     Rule("host.compilation", "Compilation in the step", compilation),
+    Rule("host.unexplained", "Idle time without a recorded cause", unexplained),
     Rule("record.overhead", "Time the profiler itself takes", profiler_overhead),
 )

@@ -100,7 +100,7 @@ def _replayed_stranded(examination: Examination) -> Mapping[int, tuple[int, int,
         how = f"memory log replayed on {policy.title}, at the worst miss or the step's peak"
         found[entry.rank] = (outcome.stranded_bytes or 0, outcome.peak_reserved_bytes, how)
     if not found:
-        raise MissingDataError("allocated blocks", "record with profile_memory=True")
+        raise MissingDataError("list of allocated blocks", "record with profile_memory=True")
     return found
 
 
@@ -120,7 +120,7 @@ def headroom(examination: Examination) -> Sequence[Finding]:
         ):
             levels[entry.rank] = (capacity - entry.memory.headroom_bytes, capacity)
     if not levels:
-        raise MissingDataError("device's memory size beside a memory log")
+        raise MissingDataError("memory size of the device beside its memory log")
     rank = max(levels, key=lambda each: levels[each][0] / levels[each][1])
     used, limit = levels[rank]
     if used <= _TIGHT_RATIO * limit:

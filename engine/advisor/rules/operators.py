@@ -285,8 +285,8 @@ def _evidence(examination: Examination, tasks: _Tasks, what: str) -> Evidence:
 
 
 RULES = (
-    Rule("computing.ai_cpu", "Operators on AI CPUs", ai_cpu),
-    Rule("computing.single_precision", "Matrix products in single precision", single_precision),
-    Rule("computing.unaligned_shapes", "Matrices whose rows are not aligned", unaligned_shapes),
-    Rule("computing.frequency", "AI Core frequency", frequency),
+    Rule("computing.ai_cpu", "Operators on AI CPUs", ai_cpu, ascend_only=True),
+    Rule("computing.single_precision", "Matrix products in single precision", single_precision, ascend_only=True),
+    Rule("computing.unaligned_shapes", "Matrices whose rows are not aligned", unaligned_shapes, ascend_only=True),
+    Rule("computing.frequency", "AI Core frequency", frequency, ascend_only=True),
 )

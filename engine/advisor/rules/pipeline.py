@@ -75,7 +75,9 @@ def bubbles(examination: Examination) -> Sequence[Finding]:
     waits = {rank: _stage_wait_ns(examination, rank) for rank in examination.windows}
     known = {rank: ns for rank, ns in waits.items() if ns is not None}
     if not known:
-        raise MissingDataError("all members of its pipeline groups", "open the captures of all stages together")
+        raise MissingDataError(
+            "exchange between stages with all its members", "open the captures of all stages together"
+        )
     slow = [rank for rank in pipeline.ranks[pipeline.slowest] if rank in known] or list(known)
     rank = max(slow, key=lambda each: known[each])
     bubble_ns = known[rank]

@@ -16,11 +16,13 @@ class Rule:
         title: What is checked, for people.
         check: Returns what it found, () where all is well. Raises MissingDataError where the job lacks what it needs:
             then it is listed as not checked, never as fine.
+        ascend_only: Whether it speaks of what only Ascend devices have; other jobs are not looked at with it.
     """
 
     id: str
     title: str
     check: Callable[[Examination], Sequence[Finding]]
+    ascend_only: bool = False
 
 
 def loss(

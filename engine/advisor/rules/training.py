@@ -85,7 +85,7 @@ def recompute(examination: Examination) -> Sequence[Finding]:
         if capacity and memory is not None and memory.headroom_bytes is not None:
             rooms[rank] = (memory.headroom_bytes, capacity)
     if not rooms:
-        raise MissingDataError("device's memory size", "say what the device has: recomputation may be needless")
+        raise MissingDataError("memory size of the device", "without it nobody can say whether recomputation is needed")
     rank = min(rooms, key=lambda each: rooms[each][0] / rooms[each][1])
     room, capacity = rooms[rank]
     return _needless(rank, room, capacity, found[rank]) if room > _ROOM_RATIO * capacity else ()
