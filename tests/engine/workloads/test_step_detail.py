@@ -1,11 +1,16 @@
 """Steps operator by operator: they must take exactly as long as the same steps in three tasks per block."""
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from engine.runtime.scheduler import schedule
+from engine.graph.task_graph import Stream, TaskGraph
+from engine.runtime.scheduler import Schedule, schedule
+from engine.trace.intervals import difference, union
 from engine.workloads.block_times import Contention
 from engine.workloads.run_state import prepared_run
 from engine.workloads.scenario_file import scenario_from_document
@@ -121,15 +126,17 @@ def document(**tables: Any) -> dict[str, Any]:
     return base
 
 
-def step_times_ns(name: str, slowing: Contention | None) -> list[tuple[int, int]]:
-    """Returns the times of two steps, each operator by operator and in blocks."""
+Timed = tuple[TaskGraph, Schedule]
+
+
+def steps_of(name: str, slowing: Contention | None) -> Iterator[tuple[Timed, Timed]]:
+    """Yields two scheduled steps of a job, each operator by operator and in blocks."""
     scenario = scenario_from_document(document(**JOBS[name]), Path())
     state = prepared_run(scenario)
     for memory, sizes in zip(state.memories, state.persistent, strict=True):
         assert memory.load(sizes)
     replicas = state.lengths.tokens.shape[1]
     width = scenario.parallel.tensor * scenario.parallel.context
-    times = []
     for step in range(2):
         executed = [serve_step(state, number, step) for number in range(len(state.classes))]
         assert all(executed)
@@ -144,8 +151,14 @@ def step_times_ns(name: str, slowing: Contention | None) -> list[tuple[int, int]
         detail = step_detail([step], scenario.parallel, writer, classes, [parts])
         result = schedule(detail.graph, detail.slowdown_ratio)
         assert result.is_complete
-        times.append((result.makespan_ns, schedule(writer.graph(), writer.slowdown_ratio()).makespan_ns))
-    return times
+        graph = writer.graph()
+        yield (detail.graph, result), (graph, schedule(graph, writer.slowdown_ratio()))
+
+
+@cache
+def step_times_ns(name: str, slowing: Contention | None) -> list[tuple[int, int]]:
+    """Returns the times of two steps, each operator by operator and in blocks."""
+    return [(one.makespan_ns, other.makespan_ns) for (_, one), (_, other) in steps_of(name, slowing)]
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -161,6 +174,34 @@ def test_it_does_within_a_thousandth_where_transfers_slow_computing(name: str) -
     for by_operator_ns, in_blocks_ns in step_times_ns(name, None):
         assert by_operator_ns == pytest.approx(in_blocks_ns, rel=1e-3)
         assert by_operator_ns >= min(alone)
+
+
+def test_the_more_transfers_slow_computing_the_longer_steps_with_overlap_are() -> None:
+    times = [step_times_ns("overlaps", Contention(1.5e12, ratio))[1][0] for ratio in (0.0, 0.043, 0.5)]
+    assert times[0] < times[1] < times[2]
+
+
+def beside_computing_ns(graph: TaskGraph, result: Schedule, rank: int) -> int:
+    """Returns for how long receives of a rank are pending or running while it computes."""
+    own = graph.rank == rank
+    receives = own & np.array([graph.operator(task) == "hcom_receive_" for task in range(len(graph))])
+    computes = own & (graph.stream == Stream.COMPUTE)
+    waiting, busy = (union(result.start_ns[rows], result.end_ns[rows]) for rows in (receives, computes))
+    return waiting.total_ns - difference(waiting, busy).total_ns
+
+
+@pytest.mark.parametrize("name", ["pipeline", "gpipe"])
+def test_a_receive_is_posted_once_its_stage_has_come_to_it(name: str) -> None:
+    """Bubbles then lie outside of computing, as profilers of real jobs show them."""
+    (graph, result), _ = next(steps_of(name, None))
+    assert [beside_computing_ns(graph, result, rank) for rank in np.unique(graph.rank).tolist()] == [0] * (
+        4 if name == "pipeline" else 2
+    )
+
+
+def test_stages_of_several_chunks_post_receives_ahead() -> None:
+    (graph, result), _ = next(steps_of("interleaved", None))
+    assert beside_computing_ns(graph, result, 0) > 0
 
 
 def test_every_job_of_this_file_runs() -> None:
