@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.core.errors import MissingDataError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
+from engine.core.units import NS_PER_US
 from engine.devices.spec import DType
 from engine.graph.task_graph import TaskKind
 from engine.whatif.results import Side
@@ -32,6 +33,8 @@ _RECOMPUTED = 1.5
 """Forward passes of attention per backward pass above which it is computed again (1 or 2, steps cut off aside)."""
 _ALL_RECOMPUTED = 3.5
 """Products per weight above which everything is (3 or 4)."""
+OTHER_WORK = 10
+"""Times the usual dispatch: what takes longer loads data, collects garbage or waits for something unknown."""
 STEPS = 3
 
 
@@ -203,7 +206,17 @@ def _device(subject: CaptureSubject, layout: RecordedLayout, told: _Sentences, u
         raise MissingDataError("device it ran on", "its kernels tell none either; write the scenario by hand")
     told.add(f"{layout.world_size} × {found.spec.id}")
     untold.extend([] if found.assumption is None else [found.assumption])
-    return {"preset": found.spec.id, "count": layout.world_size}
+    dispatch_us = _dispatch_us(subject)
+    told.add(f"the host takes {dispatch_us:g} µs per operator")
+    return {"preset": found.spec.id, "count": layout.world_size, "host_dispatch_us": dispatch_us}
+
+
+def _dispatch_us(subject: CaptureSubject) -> float:
+    """Returns the host's mean time per operator; what takes over ten times the median is other work and left out."""
+    graph = subject.capture.graph
+    times_ns = graph.duration_ns[(graph.kind == TaskKind.HOST) & (graph.duration_ns > 0)]
+    usual_ns = times_ns[times_ns <= OTHER_WORK * np.median(times_ns)] if len(times_ns) else times_ns
+    return round(float(np.mean(usual_ns)) / NS_PER_US, 1) if len(usual_ns) else 0.0
 
 
 def _parallel(subject: CaptureSubject, layout: RecordedLayout, untold: _Sentences) -> dict[str, Any]:
