@@ -43,8 +43,8 @@ ADD_NORM = Optimization(
     check_scenario=fusion_check(
         ID,
         lambda scenario: (
-            f"{layer_passes(scenario):,} additions per step and replica write a sum that the norm reads again; a real "
-            "training job needs a derivative that npu_add_rms_norm has not"
+            f"additions per step and replica whose sum the norm reads again: {layer_passes(scenario):,}; a real "
+            "training job needs a derivative, which npu_add_rms_norm has not"
         ),
         _fused_with_dropout,
     ),

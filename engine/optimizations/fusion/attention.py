@@ -15,8 +15,8 @@ ID = "fusion.attention"
 def _replaced(scenario: Scenario) -> str:
     rows = int(scenario.batch.lengths.mean)
     return (
-        f"{layer_passes(scenario):,} attention cores per step and replica write their score matrices of {rows:,} rows; "
-        "one kernel never does"
+        f"attention cores per step and replica: {layer_passes(scenario):,}; each writes score matrices of {rows:,} "
+        "rows, which one kernel never does"
     )
 
 

@@ -13,8 +13,8 @@ ID = "fusion.cross_entropy"
 
 def _replaced(scenario: Scenario) -> str:
     return (
-        f"{scenario.micro_batch_count:,} losses per step and replica walk over fp32 logits of "
-        f"{scenario.model.vocab:,} words in eight operators each"
+        f"losses per step and replica: {scenario.micro_batch_count:,}; each walks over fp32 logits of "
+        f"{scenario.model.vocab:,} words in eight operators"
     )
 
 

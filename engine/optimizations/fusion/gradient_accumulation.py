@@ -35,7 +35,7 @@ GRADIENT_ACCUMULATION = Optimization(
     on_scenario=switched_on(ID),
     check_scenario=fusion_check(
         ID,
-        lambda scenario: f"the weight gradients of {layer_passes(scenario):,} layer passes are added one by one",
+        lambda scenario: f"layer passes whose weight gradients are added one by one: {layer_passes(scenario):,}",
         shipped_on_cuda("accumulate inside the product"),
     ),
     on_capture=_CAPTURE.apply,

@@ -99,8 +99,8 @@ MATMUL_ALL_REDUCE = Optimization(
     check_scenario=fusion_check(
         ID,
         lambda scenario: (
-            f"{4 * layer_passes(scenario):,} transfers of {scenario.parallel.tensor} devices per step and replica "
-            "stand next to products"
+            f"transfers of {scenario.parallel.tensor} devices next to products per step and replica: "
+            f"{4 * layer_passes(scenario):,} forward and as many backward"
         ),
         _one_device_per_tensor,
         _no_such_operator,

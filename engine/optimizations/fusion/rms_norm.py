@@ -37,7 +37,7 @@ RMS_NORM = Optimization(
     on_scenario=switched_on(ID),
     check_scenario=fusion_check(
         ID,
-        lambda scenario: f"{2 * layer_passes(scenario):,} norms per step and replica run as seven operators each",
+        lambda scenario: f"norms per step and replica: {2 * layer_passes(scenario):,}, of seven operators each",
         only_gated("has LayerNorm, which is one kernel already"),
     ),
     on_capture=_CAPTURE.apply,

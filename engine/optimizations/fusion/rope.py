@@ -41,7 +41,7 @@ ROPE = Optimization(
     on_scenario=switched_on(ID),
     check_scenario=fusion_check(
         ID,
-        lambda scenario: f"{2 * layer_passes(scenario):,} rotations per step and replica run as five operators each",
+        lambda scenario: f"rotations per step and replica: {2 * layer_passes(scenario):,}, of five operators each",
         only_gated("adds learned positions once, it rotates nothing"),
     ),
     on_capture=_CAPTURE.apply,

@@ -55,7 +55,7 @@ SOFTMAX_DROPOUT = Optimization(
     on_scenario=switched_on(ID),
     check_scenario=fusion_check(
         ID,
-        lambda scenario: f"{layer_passes(scenario):,} softmaxes per step and replica run as five operators in fp32",
+        lambda scenario: f"softmaxes per step and replica: {layer_passes(scenario):,}, of five operators in fp32 each",
         shipped_on_cuda("scale, mask and softmax in one"),
         _inside_attention,
     ),

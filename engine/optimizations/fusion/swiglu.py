@@ -31,7 +31,7 @@ SWIGLU = Optimization(
     on_scenario=switched_on(ID),
     check_scenario=fusion_check(
         ID,
-        lambda scenario: f"{layer_passes(scenario):,} activations per step and replica run as four operators each",
+        lambda scenario: f"activations per step and replica: {layer_passes(scenario):,}, of four operators each",
         only_gated("has a GELU without a gate, which is one kernel already"),
     ),
     on_capture=_CAPTURE.apply,

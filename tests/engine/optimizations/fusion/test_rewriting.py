@@ -164,3 +164,70 @@ def test_fusing_keeps_the_graph_in_order_and_never_lengthens_the_run(case: tuple
 def _joined_wait_ns(graph: TaskGraph, end_ns: np.ndarray, chosen: TaskGroups) -> int:
     """A member's early result now waits for the inputs of the others; the run may be longer by that much at most."""
     return int(end_ns.max(initial=0)) if len(chosen) else 0
+
+
+def with_gap(builder: GraphBuilder, name: str, gap_ns: int, *before: int) -> int:
+    host = builder.add_task(f"aten::{name}", TaskKind.HOST, duration_ns=DISPATCH_NS)
+    builder.add_task("gap", TaskKind.GAP, host, *before, stream=Stream.COMPUTE, duration_ns=gap_ns)
+    return builder.add_task(name, TaskKind.VECTOR, host, *before, stream=Stream.COMPUTE, duration_ns=5 * US)
+
+
+def test_the_gap_in_front_of_a_vanishing_kernel_goes_as_far_as_a_launch_explains_it() -> None:
+    builder = GraphBuilder()
+    tasks = [launched(builder, "a"), with_gap(builder, "b", DISPATCH_NS), with_gap(builder, "c", 700 * US)]
+    result = fuse_tasks(builder.build(), groups(tasks), np.array([DISPATCH_NS])).graph
+    assert names_of(result) == ["aten::a", "Fused", "gap"]
+    assert result.duration_ns.tolist() == [DISPATCH_NS, US, 690 * US]
+
+
+def test_the_gap_in_front_of_a_fused_kernel_waits_for_the_same_tasks() -> None:
+    builder = GraphBuilder()
+    copy = launched(builder, "copy", stream=Stream.COPY)
+    tasks = [with_gap(builder, "a", US), launched(builder, "b", copy)]
+    result = fuse_tasks(builder.build(), groups(tasks), NO_LIMIT).graph
+    names = names_of(result)
+    for task in ("gap", "Fused"):
+        waits = [names[before] for before in result.predecessors_of(names.index(task))]
+        assert waits == ["aten::a", "copy"]
+
+
+def test_a_collective_of_one_rank_between_members_exchanges_nothing() -> None:
+    builder = GraphBuilder(groups=[ParallelGroup("alone", "tp", (0,))])
+    first = launched(builder, "a")
+    lonely = builder.add_task(
+        "hcom_allReduce_",
+        TaskKind.COLLECTIVE,
+        first,
+        stream=Stream.COMMUNICATION,
+        group=builder.strings.intern("alone"),
+    )
+    second = launched(builder, "b", lonely)
+    result = fuse_tasks(builder.build(), groups([first, second]), NO_LIMIT)
+    assert result.done.tolist() == [True]
+    names = names_of(result.graph)
+    assert [names[task] for task in result.graph.predecessors_of(names.index("hcom_allReduce_"))] == ["Fused"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 1_000)), min_size=2, max_size=30),
+    st.data(),
+)
+def test_removing_work_from_a_stream_never_lengthens_the_run(times: list[tuple[int, int]], data: st.DataObject) -> None:
+    builder = GraphBuilder()
+    tasks = []
+    for number, (host_ns, device_ns) in enumerate(times):
+        host = builder.add_task(f"aten::op{number}", TaskKind.HOST, duration_ns=host_ns)
+        tasks.append(
+            builder.add_task(f"op{number}", TaskKind.VECTOR, host, stream=Stream.COMPUTE, duration_ns=device_ns)
+        )
+    first = data.draw(st.integers(0, len(tasks) - 2))
+    last = data.draw(st.integers(first + 2, len(tasks)))
+    graph = builder.build()
+    busy_ns = int(graph.duration_ns[tasks[first:last]].sum())
+    fused = groups(tasks[first:last], duration_ns=data.draw(st.integers(0, busy_ns)))
+    limit = np.array([data.draw(st.integers(0, 1_000))])
+    result = fuse_tasks(graph, fused, limit)
+    assert result.done.tolist() == [True]
+    before, after = schedule(graph).makespan_ns, schedule(result.graph).makespan_ns
+    # The fused kernel is launched with the first one; of a kernel that only waited for its launch nothing is lost.
+    assert after <= before
