@@ -85,7 +85,8 @@ def devices_for_equal_throughput(job: Job, count: int, before_ns: float, after_n
     Returns:
         None where the capture does not say how the job was spread, or has no time.
     """
-    sizes = job.ranks[0].trace.metadata.parallel_sizes
+    told = (entry.trace.metadata.parallel_sizes for entry in job.ranks)
+    sizes = next((sizes for sizes in told if sizes), {})
     names = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
     if not before_ns or not after_ns or not any(name in sizes for name in names):
         return None
