@@ -184,6 +184,8 @@ def _tried(
     trial: Trial | None,
     findings: Sequence[Finding],
 ) -> Recommendation | Passed:
+    if trial is None and remedy.estimate is None:
+        return Passed(optimization.id, "cannot be answered", "nothing of this capture can be rerun")
     if trial is None:
         gain = estimated_gain(examination, remedy.estimate, "it was not rerun")
         return _toggle(examination, remedy, optimization, None, findings, gain)

@@ -11,6 +11,7 @@ from engine.advisor.rules import (
     operators,
     pipeline,
     training,
+    waiting,
 )
 from engine.advisor.rules.rule import Rule
 from engine.core.registry import Registry
@@ -22,5 +23,17 @@ ENTRY_POINTS = "cannscope.rules"
 
 def rule_registry() -> Registry[Rule]:
     """Returns every built-in and installed rule. Raises PluginError for an id that is taken."""
-    families = (configuration, course, memory, communication, links, pipeline, fusion, host, operators, training)
+    families = (
+        configuration,
+        course,
+        memory,
+        communication,
+        waiting,
+        links,
+        pipeline,
+        fusion,
+        host,
+        operators,
+        training,
+    )
     return Registry([rule for family in families for rule in family.RULES], ENTRY_POINTS)

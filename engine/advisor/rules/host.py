@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.advisor.examination import Examination
 from engine.advisor.findings import WORTH_RATIO, Action, Category, Evidence, Finding, Toggle, Unit
-from engine.advisor.rules.rule import Rule, loss
+from engine.advisor.rules.rule import Rule, at_best, loss
 from engine.analyses.idle import IdleCause, IdleGap
 from engine.core.number_format import format_count, format_duration_ns, format_ratio
 from engine.optimizations.interface import Switch
@@ -120,7 +120,7 @@ def data_loading(examination: Examination) -> Sequence[Finding]:
                 "torch.utils.data.DataLoader",
             ),
         ),
-        estimate=None,
+        estimate=at_best(_cost_ns(examination, IdleCause.DATA_LOADING)),
         risk="more host memory and processes",
         undo="restore the former arguments",
         verify="data-loading gaps in the idle table, after 5 warm steps",
@@ -150,7 +150,7 @@ def garbage_collection(examination: Examination) -> Sequence[Finding]:
                 "break reference cycles first: the heap grows between collections",
             ),
         ),
-        estimate=None,
+        estimate=at_best(_cost_ns(examination, IdleCause.GARBAGE_COLLECTION)),
         risk="host memory grows between collections",
         undo="gc.enable()",
         verify="garbage-collection gaps in the idle table, over 100 steps",
@@ -183,7 +183,7 @@ def compilation(examination: Examination) -> Sequence[Finding]:
         id="host.compilation",
         title="Compile before the run, not in it",
         how_to_apply=(switch,),
-        estimate=None,
+        estimate=at_best(_cost_ns(examination, IdleCause.COMPILATION)),
         risk="precompiled kernels may be slower than ones compiled for the shape",
         undo="set_compile_mode(jit_compile=True)" if examination.is_ascend else "compile as before",
         verify="compilation gaps in the idle table, after 5 warm steps",
@@ -298,6 +298,11 @@ def _worst(examination: Examination, *causes: IdleCause) -> _Idle | None:
         if best is None or cost_ns > best.cost_ns:
             best = _Idle(entry.rank, gaps, cost_ns)
     return best if best is not None and examination.share(best.cost_ns) >= WORTH_RATIO else None
+
+
+def _cost_ns(examination: Examination, cause: IdleCause) -> float:
+    idle = _worst(examination, cause)
+    return 0.0 if idle is None else idle.cost_ns
 
 
 def _evidence(idle: _Idle, what: str) -> tuple[Evidence, ...]:

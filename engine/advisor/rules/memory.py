@@ -6,12 +6,13 @@ import numpy as np
 
 from engine.advisor.examination import Examination
 from engine.advisor.findings import WORTH_RATIO, Action, Category, Evidence, Finding, Severity, Toggle, Unit
-from engine.advisor.rules.rule import Rule, danger, loss
+from engine.advisor.rules.rule import Rule, at_best, danger, loss
 from engine.analyses.idle import IdleCause
 from engine.analyses.memory import Leak
 from engine.analyses.memory_trend import MemoryVerdict, memory_trend
 from engine.core.errors import MissingDataError
 from engine.core.number_format import format_bytes, format_count, format_duration_ns, format_ratio
+from engine.core.units import MIB
 from engine.optimizations.interface import Switch
 from engine.replay.capture_policy import capture_policy
 from engine.replay.capture_requests import capture_requests
@@ -25,6 +26,8 @@ _TIGHT_RATIO = 0.95
 _MEANINGFUL_LEAK_RATIO = 0.001
 _SAME_STEPS_RATIO = 0.5
 _FEWEST_STEPS = 3
+_LEAST_STRANDED_BYTES = 64 * MIB
+"""Less is not worth a switch, whatever share of a small job it is; a choice."""
 
 CURES = (
     "memory.expandable_segments",
@@ -37,6 +40,8 @@ CURES = (
     "memory.restart",
 )
 """What is tried against holes, and against the slowdown they cause."""
+CRUDE = ("memory.periodic_check", "memory.restart")
+"""What costs time by itself: tried only where a run has become slower."""
 SAVERS = (
     "memory.expandable_segments",
     "memory.recompute",
@@ -57,7 +62,7 @@ def fragmentation(examination: Examination) -> Sequence[Finding]:
     rank = max(shares, key=lambda each: shares[each][0] / max(shares[each][1], 1))
     stranded, reserved, how = shares[rank]
     ratio = stranded / max(reserved, 1)
-    if ratio <= STRANDED_RATIO:
+    if ratio <= STRANDED_RATIO or stranded < _LEAST_STRANDED_BYTES:
         return ()
     evidence = (
         Evidence("stranded", float(stranded), Unit.BYTES, STRANDED_RATIO * reserved, rank, how=how),
@@ -72,7 +77,7 @@ def fragmentation(examination: Examination) -> Sequence[Finding]:
             f"({format_ratio(ratio)}) are free but too scattered to be used",
             "blocks that stay alive pin partly used segments; what is asked for next does not fit between them",
             evidence,
-            [Toggle(name) for name in CURES],
+            [Toggle(name) for name in CURES if name not in CRUDE],
             severity=Severity.MEDIUM,
         )
     ]
@@ -231,7 +236,7 @@ def allocator_time(examination: Examination) -> Sequence[Finding]:
     events = tuple(gap.evidence for gap in gaps[:12] if gap.evidence >= 0)
     action = Action(
         id="keep_cache",
-        title="Take empty_cache() out of the step",
+        title="Keep memory from going back to the driver in the step: no empty_cache()",
         how_to_apply=(
             Switch(
                 "torch_npu",
@@ -244,7 +249,7 @@ def allocator_time(examination: Examination) -> Sequence[Finding]:
         else (
             Switch("PyTorch", "", "remove torch.cuda.empty_cache() from the training loop", "PyTorch CUDA semantics"),
         ),
-        estimate=None,
+        estimate=at_best(cost_ns),
         risk="more memory stays reserved between phases",
         undo="call it again after an epoch or phase",
         verify="allocator gaps in the idle table, after 5 warm steps",

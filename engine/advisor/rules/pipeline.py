@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from engine.advisor.bottlenecks import Loss as Bottleneck
 from engine.advisor.examination import Examination
 from engine.advisor.findings import WORTH_RATIO, Category, Estimate, Evidence, Finding, Toggle, Unit
+from engine.advisor.layout_variants import layout_variants
 from engine.advisor.pipeline_times import Pipeline, makespan_ns, pipeline_of
 from engine.advisor.rules.rule import Rule, loss
 from engine.analyses.communication import Collective
@@ -111,12 +113,15 @@ def bubbles(examination: Examination) -> Sequence[Finding]:
             f"{stage_count} stages fill and drain with {told} micro-batches per step",
             bubble_ns,
             evidence,
-            (_more_micro_batches(pipeline),),
+            (_more_micro_batches(examination, pipeline),),
         )
     ]
 
 
-def _more_micro_batches(pipeline: Pipeline) -> Toggle:
+def _more_micro_batches(examination: Examination, pipeline: Pipeline) -> Toggle:
+    scenario = examination.scenario
+    # Of a capture any smaller micro-batch is asked for: what it answers is that it needs a twin.
+    variants = ({"micro": 1},) if scenario is None else layout_variants(scenario, Bottleneck.BUBBLES)
     count = pipeline.micro_batch_count
     estimate = None
     if count is not None:
@@ -134,9 +139,9 @@ def _more_micro_batches(pipeline: Pipeline) -> Toggle:
         )
     return Toggle(
         "parallel.layout",
-        ({"micro_batch_factor": 2}, {"micro_batch_factor": 4}),
+        variants,
         "pipeline.more_micro_batches",
-        "Run more micro-batches per step",
+        "Run more micro-batches per step" if scenario is None else "Shorten the bubbles: another layout",
         estimate,
         (
             Switch(

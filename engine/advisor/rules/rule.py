@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.advisor.examination import Examination
-from engine.advisor.findings import Action, Category, Evidence, Finding, Severity, Toggle, severity_of
+from engine.advisor.findings import Action, Category, Estimate, Evidence, Finding, Severity, Toggle, severity_of
+from engine.analyses.fusion import Range3
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,19 @@ class Rule:
     title: str
     check: Callable[[Examination], Sequence[Finding]]
     ascend_only: bool = False
+
+
+def at_best(cost_ns: float) -> Estimate:
+    """Returns the gain of taking a stretch of exposed time out altogether: nothing at least, all of it at most.
+
+    All of it is expected too, because such time is either there or not; what then limits the step is not known, which
+    the low end stands for.
+    """
+    return Estimate(
+        Range3(0.0, cost_ns, cost_ns),
+        None,
+        ("all of this time is won where it goes; low: something else then takes as long",),
+    )
 
 
 def loss(

@@ -18,6 +18,17 @@ _TWICE_RATIO = 1.8
 _FORWARD_BACKWARD = (("FlashAttentionScore", "FlashAttentionScoreGrad"), ("RmsNorm", "RmsNormGrad"))
 
 
+_LESS = (
+    Switch(
+        "MindSpeed / Megatron",
+        "",
+        "--recompute-granularity selective, or remove --recompute-granularity / --recompute-num-layers",
+        "MindSpeed docs/zh/features/recomputation.md",
+        "saves about one forward pass of the layers that are no longer recomputed",
+    ),
+)
+
+
 def optimizer_time(examination: Examination) -> Sequence[Finding]:
     """Returns the device time of the optimizer where it is a twentieth of the step."""
     totals = {
@@ -88,7 +99,16 @@ def recompute(examination: Examination) -> Sequence[Finding]:
         raise MissingDataError("memory size of the device", "without it nobody can say whether recomputation is needed")
     rank = min(rooms, key=lambda each: rooms[each][0] / rooms[each][1])
     room, capacity = rooms[rank]
-    return _needless(rank, room, capacity, found[rank]) if room > _ROOM_RATIO * capacity else ()
+    remedy = Action(
+        id="memory.less_recompute",
+        title="Recompute less: there is room for activations",
+        how_to_apply=_LESS,
+        estimate=None,
+        risk="memory: watch the peak of the first steps",
+        undo="the former flags",
+        verify="step time and peak reserved, after 5 warm steps",
+    )
+    return _needless(rank, room, capacity, found[rank], remedy) if room > _ROOM_RATIO * capacity else ()
 
 
 def _simulated_recompute(examination: Examination) -> Sequence[Finding]:
@@ -102,7 +122,15 @@ def _simulated_recompute(examination: Examination) -> Sequence[Finding]:
     rank = min(rooms, key=lambda each: rooms[each][0] / rooms[each][1])
     room, limit = rooms[rank]
     what = f"the scenario recomputes ({scenario.memory.recompute.value})"
-    return _needless(rank, room, limit, what) if room > _ROOM_RATIO * limit else ()
+    remedy = Toggle(
+        "parallel.layout",
+        tuple({"recompute": item.value} for item in Recompute if item is not scenario.memory.recompute),
+        "memory.less_recompute",
+        "Recompute less: there is room for activations",
+        None,
+        _LESS,
+    )
+    return _needless(rank, room, limit, what, remedy) if room > _ROOM_RATIO * limit else ()
 
 
 def _recomputing_ranks(examination: Examination) -> dict[int, str]:
@@ -119,24 +147,7 @@ def _recomputing_ranks(examination: Examination) -> dict[int, str]:
     return found
 
 
-def _needless(rank: int, room: int, limit: int, why: str) -> Sequence[Finding]:
-    action = Action(
-        id="memory.less_recompute",
-        title="Recompute less: there is room for activations",
-        how_to_apply=(
-            Switch(
-                "MindSpeed / Megatron",
-                "",
-                "--recompute-granularity selective, or remove --recompute-granularity / --recompute-num-layers",
-                "MindSpeed docs/zh/features/recomputation.md",
-                "saves about one forward pass of the layers that are no longer recomputed",
-            ),
-        ),
-        estimate=None,
-        risk="memory: watch the peak of the first steps",
-        undo="the former flags",
-        verify="step time and peak reserved, after 5 warm steps",
-    )
+def _needless(rank: int, room: int, limit: int, why: str, remedy: Toggle | Action) -> Sequence[Finding]:
     return [
         danger(
             "training.recompute",
@@ -145,7 +156,7 @@ def _needless(rank: int, room: int, limit: int, why: str) -> Sequence[Finding]:
             f"on rank {rank}",
             why,
             (Evidence("free at the peak", float(room), Unit.BYTES, _ROOM_RATIO * limit, rank, how="fullest rank"),),
-            (action,),
+            (remedy,),
             severity=Severity.MEDIUM,
         )
     ]

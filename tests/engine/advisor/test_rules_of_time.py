@@ -8,12 +8,13 @@ from engine.advisor.findings import Severity, severity_of
 from engine.advisor.losses import loss_of
 from engine.advisor.pipeline_times import makespan_ns
 from engine.advisor.rules import rule_registry
-from engine.advisor.rules.communication import exposed_transfer, unsplit, waiting
+from engine.advisor.rules.communication import exposed_transfer, unsplit
 from engine.advisor.rules.fusion import unfused
 from engine.advisor.rules.host import data_loading, host_bound, synchronization
 from engine.advisor.rules.links import slow_link, small_packets
 from engine.advisor.rules.pipeline import bubbles, stage_imbalance
 from engine.advisor.rules.training import optimizer_time
+from engine.advisor.rules.waiting import waiting
 from engine.analyses.communication import LinkStatistic, SlowRank
 from engine.analyses.idle import IdleCause
 from engine.analyses.modules import ModuleTime
