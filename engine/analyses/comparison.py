@@ -8,7 +8,7 @@ from engine.analyses.memory import memory_analysis
 from engine.analyses.operators import operator_statistics
 from engine.analyses.steps import Step, steps
 from engine.trace.job import Job
-from engine.trace.trace import Trace
+from engine.trace.trace import TimeRange, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Comparison:
         speedup_ratio: baseline ÷ candidate step.
         step_time_delta_ns: candidate − baseline.
         peak_reserved_delta_bytes: None where a side has no memory curve.
-        operators: The largest change first.
+        operators: The largest change first; of the steps both have where one side has more.
         rank: Rank of the baseline that was compared; None where no rank of both has device work.
         candidate_rank: Its counterpart.
         steps: Steps of both, by position; what one side has more is left out.
@@ -102,7 +102,7 @@ def compare(baseline: Job, candidate: Job) -> Comparison:
         speedup_ratio=before_ns / after_ns if before_ns is not None and after_ns else None,
         step_time_delta_ns=after_ns - before_ns if before_ns is not None and after_ns is not None else None,
         peak_reserved_delta_bytes=_reserved_delta(left, right),
-        operators=_operator_deltas(left.trace, right.trace),
+        operators=_operator_deltas(left, right),
         rank=left.rank if known else None,
         candidate_rank=right.rank if known else None,
         steps=_step_deltas(left, right),
@@ -156,13 +156,22 @@ def _step_deltas(left: _Side, right: _Side) -> tuple[StepDelta, ...]:
     )
 
 
-def _operator_deltas(baseline: Trace, candidate: Trace) -> tuple[OperatorDelta, ...]:
+def _common_windows(left: _Side, right: _Side) -> tuple[TimeRange | None, TimeRange | None]:
+    """Returns what of each run operators are summed over: all, or the steps both have where one side has more."""
+    common = min(len(left.steps), len(right.steps))
+    if not (left.from_steps and right.from_steps) or len(left.steps) == len(right.steps):
+        return None, None
+    ranges = [(side.steps[0].range.start_ns, side.steps[common - 1].range.end_ns) for side in (left, right)]
+    return TimeRange(*ranges[0]), TimeRange(*ranges[1])
+
+
+def _operator_deltas(left: _Side, right: _Side) -> tuple[OperatorDelta, ...]:
     totals: dict[str, list[int]] = {}
-    for side, trace in enumerate((baseline, candidate)):
+    for side, (entry, window) in enumerate(zip((left, right), _common_windows(left, right), strict=True)):
         # A type may stand in several rows, one per kind of core.
-        for item in operator_statistics(trace):
-            entry = totals.setdefault(item.type, [0, 0, 0, 0])
-            entry[side] += item.total_ns
-            entry[2 + side] += item.count
+        for item in operator_statistics(entry.trace, window):
+            found = totals.setdefault(item.type, [0, 0, 0, 0])
+            found[side] += item.total_ns
+            found[2 + side] += item.count
     deltas = [OperatorDelta(name, *values) for name, values in totals.items()]
     return tuple(sorted(deltas, key=lambda item: (-abs(item.delta_ns), -item.baseline_ns, item.name)))

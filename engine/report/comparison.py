@@ -42,11 +42,23 @@ def comparison_document(comparison: Comparison, jobs: Sequence[Job], summaries: 
             }
             for item in comparison.operators
         ],
+        "rank": {"baseline": comparison.rank, "candidate": comparison.candidate_rank},
+        "steps": [
+            {
+                "position": item.position,
+                "baseline_step": item.baseline_step,
+                "candidate_step": item.candidate_step,
+                "baseline_us": ns_to_us(item.baseline_ns),
+                "candidate_us": ns_to_us(item.candidate_ns),
+                "delta_us": ns_to_us(item.delta_ns),
+            }
+            for item in comparison.steps
+        ],
     }
 
 
 def comparison_text(comparison: Comparison) -> RenderableType:
-    """Returns one sentence and the operators that changed most."""
+    """Returns one sentence, the steps of both side by side, and the operators that changed most."""
     table = Table("operator", "baseline", "candidate", "change", "count", title="Operators")
     for item in comparison.operators[:SHOWN_ROWS]:
         table.add_row(
@@ -56,7 +68,23 @@ def comparison_text(comparison: Comparison) -> RenderableType:
             ("+" if item.delta_ns > 0 else "") + format_duration_ns(item.delta_ns),
             f"{item.baseline_count} → {item.candidate_count}",
         )
-    return Group(Text(_sentence(comparison), style="bold"), table)
+    parts: list[RenderableType] = [Text(_sentence(comparison), style="bold")]
+    if len(comparison.steps) > 1:
+        parts.append(_step_table(comparison))
+    return Group(*parts, table)
+
+
+def _step_table(comparison: Comparison) -> RenderableType:
+    table = Table("step", "baseline", "candidate", "change", title="Steps, by position")
+    for item in comparison.steps[:SHOWN_ROWS]:
+        names = [str(step) if step is not None else "–" for step in (item.baseline_step, item.candidate_step)]
+        table.add_row(
+            names[0] if names[0] == names[1] else " / ".join(names),
+            format_duration_ns(item.baseline_ns),
+            format_duration_ns(item.candidate_ns),
+            ("+" if item.delta_ns > 0 else "") + format_duration_ns(item.delta_ns),
+        )
+    return table
 
 
 def _sentence(comparison: Comparison) -> str:

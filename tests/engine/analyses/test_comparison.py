@@ -64,6 +64,24 @@ def test_where_only_one_side_has_steps_both_are_measured_by_their_device_span():
     assert result.steps == ()
 
 
+def test_operators_are_summed_over_the_steps_both_have_where_one_run_is_longer():
+    kernel = Row("npu 2", 0, 30, "A", "AI_CORE", operator_type="A")
+    longer = trace_from_rows(
+        [
+            replace(kernel, step=1),
+            replace(kernel, start_us=40, end_us=90, step=2),
+            replace(kernel, start_us=95, end_us=99, step=3),
+        ]
+    )
+    shorter = trace_from_rows([replace(kernel, step=1), replace(kernel, start_us=40, end_us=80, step=2)])
+
+    result = compare(job(longer), job(shorter))
+
+    assert [(item.position, item.baseline_ns, item.candidate_ns) for item in result.steps][1] == (1, 50 * US, 40 * US)
+    assert [(item.baseline_ns, item.candidate_ns) for item in result.operators] == [(80 * US, 70 * US)]
+    assert [(item.baseline_count, item.candidate_count) for item in result.operators] == [(2, 2)]
+
+
 def test_a_run_compared_with_itself_changes_nothing(captures):
     capture = opened_job(captures / "ascend/910b-cnn-ddp2-text/level2/rank0_ascend_pt")
     result = compare(capture, capture)

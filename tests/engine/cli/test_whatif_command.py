@@ -96,7 +96,9 @@ def test_both_sides_are_written_as_captures_that_open_again(cannscope, job, tmp_
     assert prediction["provenance"]["enable"] == ["memory.recompute"]
     code, out, _ = cannscope("compare", tmp_path / "out" / "baseline", tmp_path / "out" / "candidate", "--json")
     assert code == 0
-    assert json.loads(out)["speedup_ratio"] < 1
+    compared = json.loads(out)
+    assert compared["speedup_ratio"] < 1
+    assert compared["steps"][0]["delta_us"] == pytest.approx(compared["step_time_delta_us"])
 
 
 def test_an_unknown_optimization_is_one_line_that_names_the_nearest(cannscope, job):
