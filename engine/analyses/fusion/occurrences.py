@@ -159,7 +159,7 @@ def priced_places(
         starts = np.searchsorted(kept, product)
     else:
         starts = np.searchsorted(kept, places.first)
-    bytes_once = np.maximum(places.main_bytes + places.last_bytes, 0) * (places.traffic_bytes > 0)
+    bytes_once = np.maximum(places.outside_bytes + places.last_bytes, 0) * (places.traffic_bytes > 0)
     return PatternOccurrences(
         pattern=pattern,
         offsets=np.append(starts, len(kept)).astype(np.int64),

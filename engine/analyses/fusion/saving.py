@@ -5,10 +5,10 @@ Every occurrence takes ``busy + idle``: its kernels, and the time the whole devi
 
 * STREAM: traffic ÷ bandwidth. The bandwidth is this occurrence's own (its bytes ÷ its busy time), the best case takes
   the 90th percentile of the capture's streaming kernels of that size class (larger than L2 or not). The traffic is
-  that of one pass over the main input plus the last output (best), ``input_passes`` over it (expected), or everything
-  but intermediates read once (worst). Where all intermediates may fit in L2 they never cost memory bandwidth, so the
-  worst case saves only the fixed cost of the removed kernels. Without shapes: best, nothing is slower than the longest
-  kernel; worst, only fixed costs vanish; expected, the middle.
+  that of one pass over the inputs from outside plus the last output (best), further ``input_passes`` over the main one
+  (expected), or everything but intermediates read once (worst). Where all intermediates may fit in L2 they never cost
+  memory bandwidth, so the worst case saves only the fixed cost of the removed kernels. Without shapes: best, nothing is
+  slower than the longest kernel; worst, only fixed costs vanish; expected, the middle.
 * ATTENTION: the matrix products stay; the rest overlaps entirely (best), half, or only loses its fixed costs (worst).
 * BATCH: only fixed costs vanish: all of them (best), half, none.
 * EPILOGUE: the addition hides behind the matrix product (best); the intermediate is not read again (worst).
@@ -134,6 +134,8 @@ class Ranges:
         launches: int64.
         traffic_bytes: int64; −1 where a tenth of the time or more has no known traffic.
         main_bytes: int64, largest input of the first streaming kernel, −1 where unknown.
+        outside_bytes: int64, inputs that no kernel of the range can have written: all of the first streaming kernel's,
+            and of a later one what exceeds everything written before it; −1 where unknown.
         last_bytes: int64, outputs of the last streaming kernel, −1 where unknown.
         intermediate_bytes: int64, all outputs but the last's.
         largest_intermediate_bytes: int64.
@@ -150,6 +152,7 @@ class Ranges:
     launches: Int64Array
     traffic_bytes: Int64Array
     main_bytes: Int64Array
+    outside_bytes: Int64Array
     last_bytes: Int64Array
     intermediate_bytes: Int64Array
     largest_intermediate_bytes: Int64Array
@@ -192,7 +195,11 @@ def ranges(
     last_output = np.where(has_known, output[np.maximum(last_known, 0)], -1)
     inner = output.copy()
     inner[last_known[has_known]] = 0
-    main_input = sequence.main_input_bytes[member][np.minimum(first_known, len(member) - 1)]
+    first_known = np.minimum(first_known, len(member) - 1)
+    main_input = sequence.main_input_bytes[member][first_known]
+    read = np.where(traffic >= 0, np.maximum(sequence.input_bytes[member], 0), 0)
+    written = np.cumsum(output) - output
+    outside = np.maximum(read - (written - np.repeat(written[offsets], lengths)), 0)
     return Ranges(
         first=first,
         end=end,
@@ -204,6 +211,7 @@ def ranges(
         launches=lengths - np.add.reduceat(left_out.astype(np.int64), offsets),
         traffic_bytes=np.where(unknown * 10 >= busy, -1, np.add.reduceat(np.maximum(traffic, 0), offsets)),
         main_bytes=np.where(has_known, main_input, -1),
+        outside_bytes=np.where(has_known, np.add.reduceat(outside, offsets), -1),
         last_bytes=last_output,
         intermediate_bytes=np.add.reduceat(inner, offsets),
         largest_intermediate_bytes=np.maximum.reduceat(inner, offsets),
@@ -309,8 +317,8 @@ def _stream_times(
     floor = np.minimum(measures.fixed_ns, busy)
     known = (found.traffic_bytes > 0) & (found.main_bytes >= 0) & (found.last_bytes >= 0)
     traffic = np.maximum(found.traffic_bytes, 1).astype(np.float64)
-    once = (found.main_bytes + found.last_bytes).astype(np.float64)
-    several = np.clip((passes * found.main_bytes + found.last_bytes).astype(np.float64), once, traffic)
+    once = (found.outside_bytes + found.last_bytes).astype(np.float64)
+    several = np.clip(once + (passes - 1) * found.main_bytes, once, traffic)
     all_reads = np.clip(traffic - 2 * found.intermediate_bytes, several, traffic)
     rate = np.where(
         found.traffic_bytes / np.maximum(found.launches, 1) > measures.surely_beyond_bytes,

@@ -27,10 +27,10 @@ def test_a_chain_may_be_named_by_what_kernels_do_and_looks_through_format_change
     assert found.events.tolist() == [0, 1, 2]
 
 
-def test_a_place_knows_what_one_kernel_would_move_and_take() -> None:
+def test_a_place_knows_that_one_kernel_would_read_gate_and_projection_and_write_their_product() -> None:
     (found,) = pattern_occurrences(prepared(kernel_trace(activation())), ("swiglu",))
     assert found.words == ("silu", "mul")
-    assert found.bytes.tolist() == [2 * 4096 * 3072 * 2]
+    assert found.bytes.tolist() == [3 * 4096 * 3072 * 2]
     assert found.best_ns[0] <= found.expected_ns[0] <= found.worst_ns[0] <= found.busy_ns[0]
 
 
