@@ -1,16 +1,23 @@
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine.core.errors import MissingDataError
 from engine.formats import open_job
 from engine.formats.readers import built_in_readers
+from engine.graph.task_graph import TaskKind
+from engine.replay.capture_graph import CaptureGraph
 from engine.replay.job_graph import capture_graph
 from engine.replay.replay_quality import replay_quality
+from engine.replay.replay_time import replay_time
 from engine.trace.job import Job
+from tests.support.closed_loop import without_host_rows
 
 UNCHANGED_RATIO = 0.03
 WITHHELD_RATIO = 0.1
+INFERRED_RATIO = 0.05
 CAPTURES = (
     "ascend/910b-cnn-ddp2-text/level0",
     "ascend/910b-cnn-ddp2-text/level1",
@@ -48,3 +55,19 @@ def test_the_replay_takes_as_long_as_the_recording_and_gaps_explain_little_of_it
 def test_a_capture_without_device_tasks_has_nothing_to_replay(captures: Path, name: str) -> None:
     with pytest.raises(MissingDataError, match="device tasks"):
         capture_graph(opened(captures / name))
+
+
+@pytest.mark.parametrize("name", ["ascend/910b-cnn-ddp2-text/level1", "pytorch/df_index_resolver.json.gz"])
+def test_a_host_inferred_from_allocations_answers_like_the_recorded_one(captures: Path, name: str) -> None:
+    job = opened(captures / name)
+    for kinds in ((TaskKind.CUBE, TaskKind.VECTOR, TaskKind.MIX), (TaskKind.HOST,)):
+        told, inferred = (_halved(capture_graph(item), kinds) for item in (job, without_host_rows(job)))
+        assert inferred == pytest.approx(told, rel=INFERRED_RATIO)
+
+
+def _halved(capture: CaptureGraph, kinds: tuple[TaskKind, ...]) -> float:
+    """Returns the time of the whole run with tasks of some kinds twice as fast, in terms of the recorded one."""
+    graph = capture.graph
+    duration_ns = np.where(np.isin(graph.kind, kinds), graph.duration_ns // 2, graph.duration_ns)
+    faster = replay_time(capture, replace(graph, duration_ns=duration_ns)).schedule.makespan_ns
+    return faster / replay_time(capture).schedule.makespan_ns
