@@ -3,6 +3,7 @@
 from engine.workloads.fidelity.ablation import ABLATION_TABLES
 from engine.workloads.fidelity.collectives import COLLECTIVE_TABLES, SLOW_COLLECTIVE_TABLES
 from engine.workloads.fidelity.operators import OPERATOR_TABLES, SLOW_OPERATOR_TABLES
+from engine.workloads.fidelity.serving import SERVING_TABLES
 from engine.workloads.fidelity.tables import FidelityTable
 from engine.workloads.fidelity.training import TRAINING_TABLES
 
@@ -11,6 +12,7 @@ FIDELITY_TABLES: tuple[FidelityTable, ...] = (
     *COLLECTIVE_TABLES,
     *TRAINING_TABLES,
     *ABLATION_TABLES,
+    *SERVING_TABLES,
     *SLOW_OPERATOR_TABLES,
     *SLOW_COLLECTIVE_TABLES,
 )

@@ -28,11 +28,15 @@ from engine.workloads.serving.engine_state import (
     QUEUE,
     RUNNING,
     START,
+    STUCK,
 )
 from engine.workloads.serving.iteration_prices import across, along
 from engine.workloads.serving.kv_blocks import CACHED, HELD, SHARED
 from engine.workloads.serving.queues import WAITING
 from engine.workloads.serving.sequences import give_out, run_on
+
+_PATIENCE = 100
+"""Turns without a token after which something is wrong in here: better an error than a loop without end."""
 
 
 @numba.njit(cache=True)
@@ -76,11 +80,17 @@ def _iterate(rules, prices, requests, queues, blocks, batch, counts, log):
     before = counts[RUNNING]
     if swapped == 0:
         swapped += admit(rules, prices, requests, queues, blocks, batch, counts, log, totals)
+    if totals[0] == 0 and prompts_first:
+        # What was cached for the prompt made place for it in thought only: answers go on.
+        swapped = run_on(rules, prices, requests, queues, blocks, batch, counts, log, totals)
+        before = counts[RUNNING]
     if totals[0] == 0:
-        if counts[RUNNING] == 0 and queues.counts[WAITING] > 0:
-            # Everything that waits was preempted by what has left since: the next turn admits it.
-            counts[NOW] += 1
+        # All that waits was preempted by what has left since: the next turn admits it.
+        counts[STUCK] += 1
+        if counts[STUCK] > _PATIENCE:
+            raise RuntimeError("the serving engine makes no progress")
         return
+    counts[STUCK] = 0
     heads = totals[2] + counts[RUNNING] - before
     device = along(prices.tokens, prices.linear_ns, totals[0] + totals[4]) + totals[1]
     if totals[2] > 0:

@@ -14,9 +14,9 @@ QUEUED, PREFILL, DECODE, PREEMPTED = (int(kind) for kind in PhaseKind)
 FINISHED, REJECTED, TIMED_OUT, TOO_LONG = (int(status) for status in RequestStatus)
 OPEN = 255
 """Status of a request that has not ended."""
-NOW, RUNNING, ITERATIONS, PHASES, ENDED, RANDOM, BLOCK_COUNT = range(7)
+NOW, RUNNING, ITERATIONS, PHASES, ENDED, RANDOM, BLOCK_COUNT, STUCK = range(8)
 """Counters of the run: its clock, sequences in the batch, rows logged since they were last taken, requests that ended,
-state of the random numbers, blocks there are."""
+state of the random numbers, blocks there are, turns without a token."""
 (START, END, HOST, DEVICE, PREFILL_TOKENS, DECODING, PADDED, BATCH, QUEUE, KV_BLOCKS, CACHED_BLOCKS) = range(11)
 """Columns of the log of iterations."""
 

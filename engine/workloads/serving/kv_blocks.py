@@ -77,11 +77,25 @@ def evict(blocks, count):
 
 
 @numba.njit(cache=True)
+def evict_tail(blocks, chain, kept):
+    """Frees the blocks of an unused chain beyond the first ``kept``."""
+    gone = max(blocks.resident[chain] - kept, 0)
+    blocks.resident[chain] -= gone
+    blocks.counts[CACHED] -= gone
+    blocks.counts[FREE] += gone
+    if gone > 0 and blocks.resident[chain] == 0:
+        _unlink(blocks, chain)
+
+
+@numba.njit(cache=True)
 def use_chain(blocks, chain, wanted):
     """Counts a user of a shared text and returns how many of the ``wanted`` blocks were there.
 
-    Missing ones are taken for the chain where they fit; the others are the user's own.
+    Missing ones are taken for the chain where they fit; the others are the user's own. What a first user does not need
+    is freed: a chain in use cannot be evicted, and a sequence alone must never lack blocks its own text pins.
     """
+    if blocks.users[chain] == 0 and blocks.resident[chain] > 0:
+        evict_tail(blocks, chain, wanted)
     if blocks.users[chain] == 0 and blocks.resident[chain] > 0:
         _unlink(blocks, chain)
         blocks.counts[CACHED] -= blocks.resident[chain]

@@ -1,7 +1,6 @@
 """Prices of iterations on a device: forward passes priced by the cost model, on grids."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +8,8 @@ from engine.core.arrays import Float64Array, Int64Array
 from engine.core.units import NS_PER_S
 from engine.devices.spec import DeviceSpec
 from engine.runtime.collectives import Network, collective_durations
-from engine.runtime.cost import concatenate, host_durations, operator_durations
+from engine.runtime.cost import concatenate, operator_durations
+from engine.workloads.serving.engine_costs import EngineCosts
 from engine.workloads.serving.forward import (
     ForwardOperator,
     Shard,
@@ -23,21 +23,6 @@ from engine.workloads.serving.settings import ServingSettings
 
 _STEPS_PER_DOUBLING = 2
 """Points of a grid between a number and twice that number: between them times are taken to lie on a line."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineCosts:
-    """What the serving engine's own program costs the host.
-
-    Attributes:
-        iteration_ns: Scheduling, preparing inputs, sampling and detokenising: nothing hides it.
-        sequence_ns: Likewise, per running sequence.
-        provenance: Where both come from.
-    """
-
-    iteration_ns: float
-    sequence_ns: float
-    provenance: str
 
 
 def iteration_prices(
@@ -56,22 +41,23 @@ def iteration_prices(
     sequences = _grid(max(settings.max_batch, 2))
     contexts = _grid(1 << 17)
     queries = _grid(max(settings.max_batched_tokens, 2))
-    linear, dispatch_ns = _linear_ns(shard, device, network, tokens)
-    head = head_operators(shard, sequences)
-    head_ns, head_dispatch_ns = _total_ns(head, device, network, shard, len(sequences))
-    eager_ns = float(dispatch_ns + head_dispatch_ns)
+    layer = layer_operators(shard, tokens)
+    first, head = embedding_operators(shard, tokens), head_operators(shard, sequences)
+    layers = shard.model.layers
+    # Attention is one more operator of every layer.
+    operator_count = layers * (len(layer) + 1) + len(first) + len(head)
     block_bytes = shard.kv_bytes_per_token * settings.block_tokens
     return IterationPrices(
         tokens=tokens.astype(np.float64),
-        linear_ns=linear,
+        linear_ns=layers * _total_ns(layer, device, network, shard) + _total_ns(first, device, network, shard),
         queries=queries.astype(np.float64),
         keys=contexts.astype(np.float64),
         chunk_ns=_attention_ns(shard, device, np.ones_like(queries), queries, contexts),
         sequences=sequences.astype(np.float64),
         contexts=contexts.astype(np.float64),
         decode_ns=_attention_ns(shard, device, sequences, np.ones_like(sequences), contexts),
-        head_ns=head_ns,
-        eager_host_ns=eager_ns,
+        head_ns=_total_ns(head, device, network, shard),
+        eager_host_ns=operator_count * costs.operator_ns,
         graph_host_ns=device.host_dispatch_ns,
         engine_ns=costs.iteration_ns,
         engine_sequence_ns=costs.sequence_ns,
@@ -86,29 +72,16 @@ def _grid(highest: int) -> Int64Array:
     return np.unique(np.rint(2.0**points).astype(np.int64))
 
 
-def _linear_ns(shard: Shard, device: DeviceSpec, network: Network, tokens: Int64Array) -> tuple[Float64Array, float]:
-    """Returns the time of all layers without attention by number of tokens, and of the host for all operators."""
-    layer_ns, layer_dispatch_ns = _total_ns(layer_operators(shard, tokens), device, network, shard, len(tokens))
-    first_ns, first_dispatch_ns = _total_ns(embedding_operators(shard, tokens), device, network, shard, len(tokens))
-    dispatch_ns = layer_dispatch_ns + float(host_durations(device, attention(shard, 0, 1, 1, 1))[0])
-    layers = shard.model.layers
-    return layers * layer_ns + first_ns, layers * dispatch_ns + first_dispatch_ns
-
-
-def _total_ns(
-    operators: Sequence[ForwardOperator], device: DeviceSpec, network: Network, shard: Shard, row_count: int
-) -> tuple[Float64Array, float]:
-    """Returns the device time of a list of operators, float64, shape (rows,), and the host's time to dispatch it."""
-    tables = [item.table for item in operators if item.table is not None]
-    table = concatenate(tables)
-    total = operator_durations(device, table).reshape(-1, row_count).sum(axis=0).astype(np.float64)
-    dispatch_ns = float(host_durations(device, table).reshape(-1, row_count)[:, 0].sum())
+def _total_ns(operators: Sequence[ForwardOperator], device: DeviceSpec, network: Network, shard: Shard) -> Float64Array:
+    """Returns the device time of a list of operators, float64, shape (rows,): each table has one row per batch."""
+    table = concatenate([item.table for item in operators if item.table is not None])
+    computing = sum(item.table is not None for item in operators)
+    total: Float64Array = operator_durations(device, table).reshape(computing, -1).sum(axis=0).astype(np.float64)
     for item in operators:
         if item.payload_bytes is not None:
             ranks = range(shard.expert if item.in_experts else shard.tensor)
             total += collective_durations(item.collective, item.payload_bytes, ranks, network)
-            dispatch_ns += device.host_dispatch_ns
-    return total, dispatch_ns
+    return total
 
 
 def _attention_ns(

@@ -63,7 +63,7 @@ def serve(
     capacity = -(-settings.prefix_cache_tokens // settings.block_tokens) if settings.prefix_cache_tokens else -1
     blocks = new_blocks(block_count, rules.prefix_count + _highest(stream.session), capacity)
     batch = np.zeros(settings.max_batch, dtype=np.int32)
-    counts = np.zeros(7, dtype=np.int64)
+    counts = np.zeros(8, dtype=np.int64)
     counts[state.BLOCK_COUNT], counts[state.RANDOM] = block_count, seed + 1
     log = state.Log(
         iterations=np.zeros((_ITERATIONS_PER_CALL, 11), dtype=np.int64),

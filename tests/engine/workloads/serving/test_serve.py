@@ -205,3 +205,32 @@ def test_a_batch_of_one_gains_nothing_from_a_larger_limit():
     small = serve(rows, ServingSettings(max_batch=1), simple_prices(), 100)
     large = serve(rows, replace(ServingSettings(), max_batch=64), simple_prices(), 100)
     assert (small.requests.last_token_ns == large.requests.last_token_ns).all()
+
+
+def test_a_text_that_a_shorter_prompt_shares_in_part_does_not_pin_what_that_prompt_needs():
+    rows = stream([(0, 45, 10), (100, 20, 40)], prefix=0, shared=40)
+    chosen = ServingSettings(prefix_cache=True, preemption=Preemption.SWAP, max_batch=1)
+    run = serve(rows, chosen, simple_prices(), 4)
+    assert run.requests.finished.all()
+
+
+def test_answers_go_on_where_a_prompt_that_should_come_first_finds_no_place_after_all():
+    asked = RequestSettings(
+        Arrival.BURSTY,
+        count=11,
+        turns=3,
+        prompt=TokenLengths(49.5, 0.8, 400),
+        output=TokenLengths(38),
+        shared_prefixes=2,
+        shared_tokens=40,
+    )
+    chosen = ServingSettings(
+        max_batch=7,
+        max_batched_tokens=79,
+        chunked_prefill=False,
+        preemption=Preemption.SWAP,
+        prefix_cache=True,
+        prefix_cache_tokens=1_000,
+    )
+    run = serve(drawn_requests(asked, 0), chosen, simple_prices(), 17)
+    assert np.isin(run.requests.status, (RequestStatus.FINISHED, RequestStatus.TOO_LONG)).all()

@@ -25,9 +25,9 @@ USUAL = (
 )
 
 
-def served(tmp_path: Path, body: str = USUAL, enable: dict[str, dict[str, object]] | None = None):
+def served(tmp_path: Path, body: str = USUAL, enable: dict[str, dict[str, object]] | None = None, head: str = HEAD):
     path = tmp_path / "service.toml"
-    path.write_text(HEAD + body)
+    path.write_text(head + body)
     overrides = {("optimizations", key): value for key, value in (enable or {}).items()}
     return simulate_serving(read_scenario(path, overrides))
 
@@ -70,9 +70,10 @@ def test_a_prefix_cache_without_anything_shared_changes_nothing(tmp_path):
 def test_the_words_of_the_article_switch_the_prefix_cache_on(tmp_path):
     asked = "count = 20, rate_per_s = 20.0, prompt_tokens = 1600, shared_prefixes = 1, shared_tokens = 1200"
     shared = f"requests = {{ {asked} }}\n"
-    cached = served(tmp_path, shared + "prefix_cache_enable = true\nprefix_cache_size = 4096\n")
+    large = HEAD.replace("qwen2-0.5b", "llama3-8b")
+    cached = served(tmp_path, shared + "prefix_cache_enable = true\nprefix_cache_size = 4096\n", head=large)
     assert analysis_of(cached).prefix_hit_ratio == pytest.approx(0.75 * 19 / 20, abs=0.01)
-    assert analysis_of(cached).ttft.mean_ns < analysis_of(served(tmp_path, shared)).ttft.mean_ns
+    assert analysis_of(cached).ttft.mean_ns < analysis_of(served(tmp_path, shared, head=large)).ttft.mean_ns
 
 
 def test_experts_and_tensor_groups_are_priced(tmp_path):
