@@ -91,10 +91,22 @@ class TuningEnded:
     reasons: Mapping[str, str]
 
 
-def advise_in_worker(context: JobContext, place: SubjectPlace) -> Advised:
-    """Returns the advice on a subject; every gain is a rerun. Raises as ``open_subject``."""
+def advise_in_worker(context: JobContext, place: SubjectPlace, afresh: bool) -> Advised:
+    """Returns the advice on a subject; every gain is a rerun.
+
+    Args:
+        context: Of the worker.
+        place: Of the subject.
+        afresh: Whether an advice given before is given up.
+
+    Raises:
+        EngineError: The subject cannot be read or run.
+        OperationCancelled: Cancelled.
+    """
     from engine.advisor.rules import rule_registry
 
+    if afresh:
+        context.kept.pop(_KEPT_ADVICE, None)
     advice = _advice(context, place)
     titles = {rule.id: rule.title for rule in rule_registry()}
     return Advised(

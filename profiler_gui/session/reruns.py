@@ -41,6 +41,8 @@ RERUN_AFTER_MS = 300
 """A rerun starts this long after the last change of a toggle."""
 ADVISE_AFTER_MS = 1000
 """Advice is looked for this long after there was anything else to do: it takes a processor for a while."""
+LONG_RUN_STEPS = 100
+"""A simulated run of more steps is run again for advice only where the user asks for that: it takes minutes."""
 TUNING_ROUNDS = 10
 
 
@@ -98,7 +100,7 @@ class Reruns(RerunState):
     def advise(self) -> None:
         """Looks for losses and reruns what could help."""
         if self._place is not None:
-            self._start(Activity.ADVISING, advise_in_worker, self._place)
+            self._start(Activity.ADVISING, advise_in_worker, self._place, self._known.advice is not None)
 
     def report(self, path: Path) -> None:
         """Writes a report on the advice; the ending of the name says which kind."""
@@ -180,8 +182,18 @@ class Reruns(RerunState):
             return
         if self._wants_description and known.description is None:
             self._start(Activity.DESCRIBING, describe_in_worker, place)
-        elif self._wants_advice and known.advice is None and not known.gave_advice_up:
+        elif self._wants_advice and known.advice is None and not known.gave_advice_up and not self._is_long_run():
             self._leisure.start()
+
+    def _is_long_run(self) -> bool:
+        """Returns whether run A is a simulated one of many steps."""
+        from engine.analyses.step_history import step_history
+
+        trace, place = self._session.trace, self._place
+        if trace is None or place is None or not place.is_scenario:
+            return False
+        history = self._session.derived(("history", self._session.rank), lambda: step_history(trace))
+        return history is not None and len(history) > LONG_RUN_STEPS
 
     def _follow_job(self, running: bool) -> None:
         self.busy_changed.emit(running)

@@ -41,6 +41,9 @@ class AdvicePanel(QWidget):
         self.advise = QPushButton(tr("&Look Again"))
         self.advise.setToolTip(tr("Reruns what could help, one after another"))
         self.advise.clicked.connect(self._reruns.advise)
+        self.cancel = QPushButton(tr("Cancel"))
+        self.cancel.setAccessibleName(tr("Cancel the advice"))
+        self.cancel.clicked.connect(self._reruns.cancel)
         self.export = QPushButton(tr("&Export…"))
         self.export.setToolTip(tr("Writes a report: HTML, Markdown, JSON, CSV or XLSX"))
         self.export.clicked.connect(lambda: self._context.commands.run("advice.export", self._session))
@@ -59,6 +62,7 @@ class AdvicePanel(QWidget):
         bar.addWidget(self.advise)
         bar.addWidget(self.export)
         bar.addWidget(self.progress, 1)
+        bar.addWidget(self.cancel)
         page = QWidget()
         self._list = QVBoxLayout(page)
         self._list.setContentsMargins(0, 0, 6, 6)
@@ -122,6 +126,10 @@ class AdvicePanel(QWidget):
         reruns = self._reruns
         is_advising = reruns.activity in (Activity.ADVISING, Activity.DESCRIBING, Activity.REPORTING)
         self.progress.setVisible(is_advising)
+        self.cancel.setVisible(is_advising)
+        for button in (self.advise, self.export):
+            button.setVisible(not is_advising)
+        self.advise.setText(tr("&Look Again") if reruns.advice is not None else tr("&Try What Could Help"))
         if not is_advising:
             self.progress.reset()
         self.advise.setEnabled(reruns.place is not None and not reruns.is_busy)
@@ -136,7 +144,9 @@ class AdvicePanel(QWidget):
         if reruns.unusable is not None:
             return tr("Cannot be rerun: {reason}", reason=reruns.unusable.what)
         if reruns.advice is None:
-            return tr("Looking for losses, and rerunning what could help…") if reruns.is_busy else ""
+            if reruns.is_busy:
+                return tr("Looking for losses, and rerunning what could help…")
+            return tr("What could help was not tried yet: a long run takes minutes, as every gain is a rerun.")
         if not reruns.advice.recommendations:
             return tr("Nothing to recommend: no rerun gives one percent.")
         return ""

@@ -34,10 +34,15 @@ class FindingsCard(Card):
     Args:
         show: Called with the evidence of a finding whose [Show] is pressed.
         try_out: Called with what is to be switched on when [Try] is pressed.
+        advise: Called when what could help is to be tried.
     """
 
     def __init__(
-        self, show: Callable[[Evidence], None], try_out: Callable[[str], None], parent: QWidget | None = None
+        self,
+        show: Callable[[Evidence], None],
+        try_out: Callable[[str], None],
+        advise: Callable[[], None],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(tr("What costs the most"), parent)
         self._show = show
@@ -47,6 +52,23 @@ class FindingsCard(Card):
         self._layout.setSpacing(0)
         self.body.addLayout(self._layout)
         self._layout.addWidget(self._rows)
+        self.advise_button = QPushButton(tr("Try What &Could Help"))
+        self.advise_button.setToolTip(tr("Runs the job again with everything that could help, and ranks what does"))
+        self.advise_button.clicked.connect(advise)
+        self.progress = text_label("")
+        self.body.addWidget(self.advise_button, 0, Qt.AlignmentFlag.AlignLeft)
+        self.body.addWidget(self.progress)
+
+    def show_advising(self, *, can_begin: bool, progress: str) -> None:
+        """Offers to try what could help, or says how far that is.
+
+        Args:
+            can_begin: Whether it was not done yet and nothing else runs.
+            progress: How far it is; "" while it does not run.
+        """
+        self.advise_button.setVisible(can_begin)
+        self.progress.setText(progress)
+        self.progress.setVisible(bool(progress))
 
     @property
     def buttons(self) -> list[QPushButton]:

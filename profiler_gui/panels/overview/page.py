@@ -21,6 +21,7 @@ from profiler_gui.panels.overview.sentence import linked, run_sentence
 from profiler_gui.panels.overview.step_bars import legend_of as step_legend
 from profiler_gui.panels.overview.step_bars import step_bars
 from profiler_gui.session.following import toggles_with
+from profiler_gui.session.rerun_state import Activity
 from profiler_gui.session.selection import NOTHING
 from profiler_gui.toolkit.bars import Bar, StackedBars
 from profiler_gui.toolkit.columns import ColumnRow, StackedColumns
@@ -52,7 +53,7 @@ class OverviewPage(QScrollArea):
         self._make_sentence()
         self._make_steps()
         self._make_memory()
-        self._findings = FindingsCard(self._show, self._try_out)
+        self._findings = FindingsCard(self._show, self._try_out, self._session.reruns.advise)
         self._checklist = ChecklistCard()
         self._note = text_label("")
         page = QWidget()
@@ -82,9 +83,12 @@ class OverviewPage(QScrollArea):
             self._session.step_changed,
         ):
             signal.connect(self._update)
-        self._session.reruns.advised.connect(self._update)
+        reruns = self._session.reruns
+        reruns.advised.connect(self._update)
+        reruns.busy_changed.connect(lambda _: self._update_advising(""))
+        reruns.progress_changed.connect(lambda _, what: self._update_advising(what))
         self._update()
-        self._session.reruns.want_advice()
+        reruns.want_advice()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Qt: keeps the page as tall as its texts need at this width, and no taller."""
@@ -171,10 +175,18 @@ class OverviewPage(QScrollArea):
             heading = tr("What costs the most")
             findings = self._session.derived(("findings", rank), lambda: findings_of(summary, rank))
             checklist = self._session.derived(("checklist", rank), lambda: checklist_of(summary, rank))
+        self._update_advising("")
         self._findings.heading.setText(heading)
         self._findings.set_findings(findings)
         self._checklist.set_checklist(checklist)
         self._checklist.setVisible(bool(checklist.fine or checklist.unknown))
+
+    def _update_advising(self, what: str) -> None:
+        reruns = self._session.reruns
+        is_advising = reruns.activity is Activity.ADVISING
+        can_begin = reruns.place is not None and reruns.advice is None and not reruns.is_busy
+        progress = tr("Trying what could help… {what}", what=what) if is_advising else ""
+        self._findings.show_advising(can_begin=can_begin, progress=progress)
 
     def _update_sentence(self, summary: JobSummary, rank: int) -> None:
         from engine.analyses.headline import headline
