@@ -23,17 +23,7 @@ ENTRY_POINTS = "cannscope.rules"
 
 def rule_registry() -> Registry[Rule]:
     """Returns every built-in and installed rule. Raises PluginError for an id that is taken."""
-    families = (
-        configuration,
-        course,
-        memory,
-        communication,
-        waiting,
-        links,
-        pipeline,
-        fusion,
-        host,
-        operators,
-        training,
-    )
+    of_the_run = (configuration, course, memory)
+    of_the_step = (communication, waiting, links, pipeline, fusion, host, operators, training)
+    families = (*of_the_run, *of_the_step)
     return Registry([rule for family in families for rule in family.RULES], ENTRY_POINTS)

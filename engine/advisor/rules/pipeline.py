@@ -17,7 +17,7 @@ from engine.trace.trace import TimeRange
 
 _IMBALANCE_RATIO = 0.05
 """Stages closer together than this share of the slowest count as balanced: msprof-analyze's limit for slow ranks."""
-_MOST_SHIFTS = 8
+_MOST_SHIFTS = 16
 _NO_COMMUNICATION = "reckoned from computing alone: transfers and the host stay as they are"
 
 
@@ -45,7 +45,8 @@ def stage_imbalance(examination: Examination) -> Sequence[Finding]:
         )
         for stage, value in sorted(enumerate(times), key=lambda item: -item[1])
     ]
-    shifts = tuple({"stage_shift": count} for count in range(1, min(_MOST_SHIFTS, _spare_layers(pipeline)) + 1))
+    # 0 lets the optimization even computing out; moving more than that would leave host time on the wrong stage.
+    shifts = tuple({"stage_shift": count} for count in range(_even_shift(pipeline) + 1))
     return [
         loss(
             examination,
@@ -212,8 +213,12 @@ def _layer_switches() -> tuple[Switch, ...]:
     )
 
 
-def _spare_layers(pipeline: Pipeline) -> int:
-    return _MOST_SHIFTS if pipeline.layer_count is None else max(pipeline.layer_count - 1, 1)
+def _even_shift(pipeline: Pipeline) -> int:
+    """Returns how many whole layers may move before the other stage would compute longer, 0 where that is not known."""
+    if not pipeline.layer_count:
+        return 0
+    slowest, fastest = max(pipeline.computing_ns), min(pipeline.computing_ns)
+    return min(int((slowest - fastest) / 2 / (fastest / pipeline.layer_count)), pipeline.layer_count - 1, _MOST_SHIFTS)
 
 
 def _range(examination: Examination, ranks: Sequence[int]) -> TimeRange | None:

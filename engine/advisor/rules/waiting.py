@@ -57,9 +57,7 @@ def _waiting(examination: Examination, late: SlowRank, cost_ns: float) -> Findin
     evidence = [duration(f"waiting for rank {late.rank}", cost_ns, worst, items[:_LISTED_EVENTS], how)]
     blamed = followed(examination, late.rank)
     evidence += [
-        duration(
-            f"rank {late.rank} itself waited then for rank {rank}", ns, late.rank, (), "the next link of the chain"
-        )
+        duration(f"rank {late.rank} itself waited then for rank {rank}", ns, late.rank, (), "the chain goes on")
         for rank, ns in blamed
     ]
     causes = _idle_causes(examination, late.rank)
@@ -73,8 +71,8 @@ def _waiting(examination: Examination, late: SlowRank, cost_ns: float) -> Findin
         examination,
         "communication.waiting",
         Category.COMMUNICATION,
-        f"Other ranks wait {format_duration_ns(cost_ns)} per step ({format_ratio(examination.share(cost_ns))}) for rank "
-        f"{late.rank}",
+        f"Other ranks wait {format_duration_ns(cost_ns)} of the step ({format_ratio(examination.share(cost_ns))}) "
+        f"for rank {late.rank}",
         f"rank {late.rank} arrives late, meanwhile {late.cause}{idle}{chain}",
         cost_ns,
         evidence,
