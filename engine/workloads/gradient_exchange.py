@@ -26,6 +26,9 @@ PREFIX = "gradients"
 """First word of the names of blocks that change gradients before or after their exchange."""
 ROW = 4096
 """Elements among which the largest are chosen, and that share one scale: a row stays on one core."""
+SELECTION = "row_sort"
+"""Family that prices the choice of the largest of a row: the one kernel for it that was measured sorts rows. A
+threshold estimated from a sample would be cheaper; nobody published what it takes on these devices."""
 POSITION_BYTES = 4
 """Of the int32 position of a gradient that is sent."""
 BYTE_BITS = 8
@@ -179,7 +182,7 @@ def _add_selection(
         block.compute("Add", TaskKind.VECTOR, table, shape=shape)
     rows = -(-count // ROW)
     table = catalogue.vector_operator(
-        "sort", _column(low, rows), ROW, DType.FP32, FP32_BYTES, pair * sent / (rows * ROW), cold=True
+        SELECTION, _column(low, rows), ROW, DType.FP32, FP32_BYTES, pair * sent / (rows * ROW), cold=True
     )
     written = {"sparse": sent * pair}
     block.compute("TopKV2", TaskKind.VECTOR, table, (), written, shape=shape_text([rows, ROW]))

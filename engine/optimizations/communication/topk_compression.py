@@ -21,7 +21,7 @@ from engine.optimizations.interface import (
 )
 from engine.runtime.cost import OperatorTable, catalogue
 from engine.workloads.communication_settings import DEFAULT_RATIO, CommunicationSettings
-from engine.workloads.gradient_exchange import POSITION_BYTES, ROW, payload_bytes, sent_count
+from engine.workloads.gradient_exchange import POSITION_BYTES, ROW, SELECTION, payload_bytes, sent_count
 from engine.workloads.parameters import MAIN_GRADIENT_BYTES
 from engine.workloads.scenario import Scenario
 
@@ -41,7 +41,7 @@ def _recipe(settings: CommunicationSettings) -> Recipe:
     def before(count: int) -> Sequence[OperatorTable]:
         rows, sent = -(-count // ROW), sent_count(settings, count)
         written = _PAIR_BYTES * sent / (rows * ROW)
-        chosen = catalogue.vector_operator("sort", rows, ROW, DType.FP32, MAIN_GRADIENT_BYTES, written, cold=True)
+        chosen = catalogue.vector_operator(SELECTION, rows, ROW, DType.FP32, MAIN_GRADIENT_BYTES, written, cold=True)
         gathered = catalogue.copy(sent * 2, DType.FP32)
         if not settings.error_feedback:
             return (chosen, gathered)
