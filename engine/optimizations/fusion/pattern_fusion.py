@@ -126,7 +126,12 @@ def fused_plan(plan: CapturePlan, groups: TaskGroups, bound: Bound, assumptions:
     if not np.any(rewritten.done):
         return plan
     left = int(np.count_nonzero(~rewritten.done))
-    notes = (f"{left} chains stay as they are: something else has to run between their kernels",) if left else ()
+    notes = []
+    if left:
+        notes.append(f"{left} chains stay as they are: something else has to run between their kernels")
+    if rewritten.removed_host_ns:
+        removed = format_duration_ns(rewritten.removed_host_ns)
+        notes.append(f"{removed} of host time, as recorded with the profiler on, vanish with the launches of kernels")
     return replace(
         plan,
         graph=rewritten.graph,
