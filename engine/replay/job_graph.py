@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.analyses.communication import JobCommunication, communication
 from engine.analyses.steps import steps
-from engine.core.arrays import Int64Array
+from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.core.errors import MissingDataError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.graph.builder import GraphBuilder
@@ -95,7 +95,8 @@ def graph_of(plans: JobPlans, gaps: Gaps, cancel: CancelToken = NEVER_CANCELLED)
         twin, waits = _twin(plans, rank)
         writer = RankWriter(builder, plans.ranks[rank], rank, origin_ns[rank], gaps)
         position[rank] = writer.write(meetings[rank], waits, position[twin])
-    graph = _without_circles(_without_faults(builder.build(), log), log, cancel)
+    apart = _Apart.of(plans, position)
+    graph = _without_circles(_without_faults(builder.build(), apart, log), apart, log, cancel)
     _note_assumptions(plans, graph, log)
     return CaptureGraph(
         job=plans.job,
@@ -166,24 +167,45 @@ def _groups(talk: JobCommunication) -> list[ParallelGroup]:
     return [known[identifier] for identifier in sorted(known)]
 
 
-def _without_faults(graph: TaskGraph, log: DiagnosticLog) -> TaskGraph:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Apart:
+    """Takes meetings apart: members no longer wait for each other and last as long as recorded, waiting included.
+
+    Attributes:
+        task: int32, shape (device tasks of all ranks,): index in the graph.
+        elapsed_ns: int64, shape (device tasks of all ranks,): recorded length.
+    """
+
+    task: Int32Array
+    elapsed_ns: Int64Array
+
+    @staticmethod
+    def of(plans: JobPlans, position: Mapping[int, Int32Array]) -> "_Apart":
+        parts = [(position[rank], plan.tasks.end_ns - plan.tasks.start_ns) for rank, plan in plans.ranks.items()]
+        return _Apart(np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
+
+    def taken(self, graph: TaskGraph, chosen: BoolArray) -> TaskGraph:
+        """Returns the graph with the chosen tasks (bool, shape (tasks,)) in no meeting."""
+        own = chosen[self.task]
+        duration_ns = graph.duration_ns.copy()
+        duration_ns[self.task[own]] = self.elapsed_ns[own]
+        return replace(graph, rendezvous=np.where(chosen, ABSENT, graph.rendezvous), duration_ns=duration_ns)
+
+
+def _without_faults(graph: TaskGraph, apart: _Apart, log: DiagnosticLog) -> TaskGraph:
     """Returns the graph without meetings that could never take place (names or sizes of members differ)."""
     meetings = find_meetings(graph)
     wrong = np.flatnonzero(meetings.fault != MeetingFault.NONE)
-    if len(wrong) == 0:
-        return graph
     log.add(
         "collectives-do-not-fit",
         Severity.NOTICE,
         "members of one collective differ in name, size or number; each is replayed by itself",
         count=len(wrong),
     )
-    rendezvous = graph.rendezvous.copy()
-    rendezvous[np.isin(meetings.instance, wrong)] = ABSENT
-    return replace(graph, rendezvous=rendezvous)
+    return apart.taken(graph, np.isin(meetings.instance, wrong)) if len(wrong) else graph
 
 
-def _without_circles(graph: TaskGraph, log: DiagnosticLog, cancel: CancelToken) -> TaskGraph:
+def _without_circles(graph: TaskGraph, apart: _Apart, log: DiagnosticLog, cancel: CancelToken) -> TaskGraph:
     """Returns a graph whose ranks can meet: clocks that are off by more than the matching allows could forbid it."""
     if not np.any(graph.rendezvous >= 0) or schedule(graph, cancel=cancel).is_complete:
         return graph
@@ -192,7 +214,7 @@ def _without_circles(graph: TaskGraph, log: DiagnosticLog, cancel: CancelToken) 
         Severity.NOTICE,
         "the ranks' recorded orders contradict each other; every collective is replayed by itself",
     )
-    return replace(graph, rendezvous=np.full(len(graph), ABSENT, dtype=np.int32))
+    return apart.taken(graph, graph.rendezvous >= 0)
 
 
 def _steps(job: Job, plans: Mapping[int, RankPlan]) -> RecordedSteps:

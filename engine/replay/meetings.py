@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.communication import Collective, JobCommunication
-from engine.core.arrays import Float64Array, Int32Array
+from engine.analyses.communication.collective_rows import MAY_LEAVE_EARLY, operation_of
+from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.graph.builder import GraphBuilder
 from engine.trace.strings import ABSENT
 
@@ -18,10 +19,12 @@ class RankMeetings:
     Attributes:
         rendezvous: int32, equal for the members of one collective; −1 where members are missing.
         bytes: float64 payload; what another member tells where the own capture does not, 0 where nobody does.
+        duration_ns: int64, the transfer of a collective that met, else the whole elapsed time.
     """
 
     rendezvous: Int32Array
     bytes: Float64Array
+    duration_ns: Int64Array
 
 
 def meetings_of(talk: JobCommunication, builder: GraphBuilder) -> Mapping[int, RankMeetings]:
@@ -44,8 +47,22 @@ def meetings_of(talk: JobCommunication, builder: GraphBuilder) -> Mapping[int, R
         own_bytes = np.array([0.0 if item.bytes is None else item.bytes for item in items], dtype=np.float64)
         silent = np.array([item.bytes is None for item in items], dtype=np.bool_) & (numbers[rank] >= 0)
         own_bytes[silent] = told_bytes[numbers[rank][silent] - first]
-        answer[rank] = RankMeetings(numbers[rank], own_bytes)
+        duration_ns = np.array([_duration_ns(item) for item in items], dtype=np.int64)
+        answer[rank] = RankMeetings(numbers[rank], own_bytes, duration_ns)
     return answer
+
+
+def _duration_ns(item: Collective) -> int:
+    """Returns the transfer of a collective, or its elapsed time where members are missing.
+
+    Members of a symmetric operation end together, so the one that was there shortest came last and did nothing but
+    transfer: its elapsed time is the transfer, whatever the error of joining the members' clocks.
+    """
+    if item.transfer_ns is None or len(item.members) < 2:
+        return item.elapsed_ns
+    if operation_of(item.name) in MAY_LEAVE_EARLY:
+        return item.transfer_ns
+    return min(arrival.end_ns - arrival.start_ns for arrival in item.members)
 
 
 def _numbers(items: tuple[Collective, ...], known: dict[tuple[object, ...], int], builder: GraphBuilder) -> Int32Array:

@@ -216,16 +216,14 @@ class RankWriter:
         work = task_work(trace, kernel)
         flops[plain], size_bytes[plain] = work.flops, work.bytes
         meeting, group = (np.full(len(tasks), ABSENT, dtype=np.int32) for _ in range(2))
-        # One turn per collective.
-        for row in np.flatnonzero(~plain).tolist():
-            item = plan.collectives[tasks.collective[row]]
-            number = meetings.rendezvous[tasks.collective[row]]
-            name[row] = self.builder.strings.intern(item.name)
-            group[row] = self.builder.strings.intern(item.group) if item.group else ABSENT
-            size_bytes[row] = meetings.bytes[tasks.collective[row]]
-            meeting[row] = number
-            if number >= 0 and item.transfer_ns is not None:
-                duration_ns[row] = min(item.transfer_ns, duration_ns[row])
+        talks = np.flatnonzero(~plain)
+        index = tasks.collective[talks]
+        items = [plan.collectives[place] for place in index.tolist()]
+        name[talks] = self.builder.strings.intern_all(item.name for item in items)
+        group[talks] = [self.builder.strings.intern(item.group) if item.group else ABSENT for item in items]
+        meeting[talks], size_bytes[talks] = meetings.rendezvous[index], meetings.bytes[index]
+        met = talks[meeting[talks] >= 0]
+        duration_ns[met] = np.minimum(meetings.duration_ns[tasks.collective[met]], duration_ns[met])
         return {
             "name": name,
             "shape": shape,
