@@ -101,8 +101,9 @@ def shard_count(tensor: WeightTensor, parallel: Parallelism) -> int:
 def optimizer_block(low: Lowering, tensors: tuple[WeightTensor, ...]) -> Block:
     """Returns gradient norm, clipping, AdamW and the copy into the training type for this rank's part of the state.
 
-    With a distributed optimizer a rank works on its part of the flat buffers, which holds about one in so many tensors;
-    unfused, every tensor has its own kernels.
+    fp16 trains with a scaled loss: its gradients are checked for overflow and scaled back first. With a distributed
+    optimizer a rank works on its part of the flat buffers, which holds about one in so many tensors; unfused, every
+    tensor has its own kernels.
     """
     block, parallel = low.builder("optimizer"), low.parallel
     total = sum(shard_count(tensor, parallel) for tensor in tensors)
@@ -111,6 +112,9 @@ def optimizer_block(low: Lowering, tensors: tuple[WeightTensor, ...]) -> Block:
     piece = max(total // pieces, 1)
     elements = np.full(len(low.lengths), piece, np.int64)
     shape = shape_text([piece])
+    for _ in range(pieces if low.dtype is DType.FP16 else 0):
+        table = catalogue.elementwise(elements, DType.FP32, inputs=1, cold=True)
+        block.compute("ForeachNonFiniteCheckAndUnscale", TaskKind.VECTOR, table, shape=shape)
     for _ in range(pieces):
         block.compute("LpNormV2", TaskKind.VECTOR, catalogue.square_sum(elements), shape=shape)
     if parallel.tensor > 1:

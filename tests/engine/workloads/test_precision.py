@@ -1,5 +1,6 @@
 """Element types: mixed precision, products in eight bits, and one kernel for addition and norm."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from engine.workloads.blocks import NEXT, Block
 from engine.workloads.layers import layer_backward, layer_forward, loss_backward, loss_forward
 from engine.workloads.lowering import Fusions, Lowering
 from engine.workloads.models.spec import ModelSpec
+from engine.workloads.parameters import WeightTensor, optimizer_block
 from engine.workloads.precision import NarrowProducts
 from engine.workloads.results import RunResult
 from engine.workloads.scenario import Parallelism, Recompute
@@ -118,3 +120,12 @@ def test_addition_and_norm_in_one_kernel_save_a_pass_over_the_residual_stream() 
     assert names.count("AddRmsNorm") == 1
     assert len(names) == len(layer_forward(low, 0).operators) - 1
     assert run({**FUSED, "fusion.add_norm": {}}).step_ns[-1] < run(FUSED).step_ns[-1]
+
+
+def test_fp16_pays_for_its_scaled_loss() -> None:
+    names = []
+    for dtype in (DType.BF16, DType.FP16):
+        low = Lowering(replace(LLAMA, dtype=dtype), Parallelism(), Fusions(), Recompute.NONE, 1, np.array([128]))
+        block = optimizer_block(low, (WeightTensor("head", 1 << 20), WeightTensor("norm", 1 << 10)))
+        names.append([item.name for item in block.operators])
+    assert names[1] == ["ForeachNonFiniteCheckAndUnscale"] * 2 + names[0]
