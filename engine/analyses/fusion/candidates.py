@@ -7,10 +7,10 @@ from engine.analyses.fusion.frequent import frequent_candidates
 from engine.analyses.fusion.kernel_sequence import kernel_sequence
 from engine.analyses.fusion.known import joined_candidate, known_candidate
 from engine.analyses.fusion.matmul_communication import matmul_communication
+from engine.analyses.fusion.measures import dispatch_ns, measure
 from engine.analyses.fusion.pattern_matching import PatternMatcher
 from engine.analyses.fusion.patterns import PATTERNS
 from engine.analyses.fusion.results import FusionCandidate, Occurrence, Range3
-from engine.analyses.fusion.saving import dispatch_ns, measure
 from engine.analyses.modules.kernel_phases import is_training
 from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.trace.trace import Trace

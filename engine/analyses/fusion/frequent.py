@@ -9,10 +9,11 @@ from engine.analyses.fusion.frequent_sequences import SHORTEST, frequent_sequenc
 from engine.analyses.fusion.kernel_sequence import KernelSequence
 from engine.analyses.fusion.kernel_words import FUSED, HELPER, MATRIX_WORDS, OTHER
 from engine.analyses.fusion.known import bound_of, members_of, occurrences_of, total_of, traffic_reason
+from engine.analyses.fusion.measures import Measures
 from engine.analyses.fusion.patterns import Estimate
 from engine.analyses.fusion.pipe_use import pipe_use
 from engine.analyses.fusion.results import FusionCandidate
-from engine.analyses.fusion.saving import Measures, ranges, savings
+from engine.analyses.fusion.saving import ranges, savings
 from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.trace.trace import Trace
 

@@ -6,11 +6,12 @@ from engine.analyses.distinct_rows import distinct_rows
 from engine.analyses.fusion.kernel_sequence import KernelSequence
 from engine.analyses.fusion.kernel_words import HELPER, MATRIX_WORDS
 from engine.analyses.fusion.matmul_communication import JoinedProducts
+from engine.analyses.fusion.measures import Measures
 from engine.analyses.fusion.pattern_matching import Matches
 from engine.analyses.fusion.patterns import Estimate, FusionPattern
 from engine.analyses.fusion.pipe_use import PipeUse, pipe_use
 from engine.analyses.fusion.results import FusionCandidate, Occurrence, Range3
-from engine.analyses.fusion.saving import Measures, Ranges, Savings, ranges, savings
+from engine.analyses.fusion.saving import Ranges, Savings, ranges, savings
 from engine.core.arrays import BoolArray
 from engine.core.number_format import format_bytes
 from engine.trace.trace import Trace

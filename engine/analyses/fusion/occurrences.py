@@ -9,10 +9,11 @@ from engine.analyses.fusion.cache_sizes import cache_size
 from engine.analyses.fusion.kernel_sequence import KernelSequence, kernel_sequence
 from engine.analyses.fusion.kernel_words import HELPER
 from engine.analyses.fusion.known import context_allows, members_of
+from engine.analyses.fusion.measures import Measures, dispatch_ns, measure
 from engine.analyses.fusion.pattern_matching import Matches, PatternMatcher
 from engine.analyses.fusion.patterns import PATTERNS, Estimate, FusionPattern
 from engine.analyses.fusion.pipe_use import pipe_use
-from engine.analyses.fusion.saving import Measures, dispatch_ns, measure, ranges, savings
+from engine.analyses.fusion.saving import ranges, savings
 from engine.analyses.modules.kernel_phases import is_training
 from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from engine.core.progress import NEVER_CANCELLED, CancelToken

@@ -9,7 +9,8 @@ import numpy as np
 
 from engine.analyses.fusion.kernel_sequence import KernelSequence
 from engine.analyses.fusion.kernel_words import HELPER, MATRIX_WORDS
-from engine.analyses.fusion.patterns import CompiledSentence, FusionPattern, compile_sentence
+from engine.analyses.fusion.patterns import FusionPattern
+from engine.analyses.fusion.sentences import CompiledSentence, compile_sentence
 from engine.core.arrays import BoolArray, Int64Array
 
 _FIRST_LETTER = 0x100
