@@ -13,18 +13,14 @@ from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.runtime.scheduler import memory_contention
 from engine.trace.strings import ABSENT
-from engine.trace.trace import ParallelGroup
-from engine.workloads.blocks import GroupKind
 from engine.workloads.executed import Executed, Stall
 from engine.workloads.items import Item, ItemKind
-from engine.workloads.layout import group_name, group_ranks, place_of
-from engine.workloads.operator_tasks import BlockTasks, RankColumns, block_tasks, group_columns
+from engine.workloads.operator_tasks import BlockTasks, RankColumns, block_tasks
 from engine.workloads.scenario import Parallelism
 from engine.workloads.step_graph import DATA, STREAM_OF, RankClass, StepGraphWriter
+from engine.workloads.step_ranks import STAGES, Groups, add_rank
 from engine.workloads.templates import Template
 
-_PIPELINE = len(GroupKind)
-"""Number of the groups of stages, after the kinds of collectives."""
 _FORWARD, _BACKWARD = 0, 1
 
 
@@ -181,7 +177,7 @@ class _RankWriter:
             duration_ns=self._step.transfer_ns(stage, stage + towards, length),
             bytes=int(self._step.transfer_bytes[length]),
             micro_batch=item.micro_batch,
-            group=_PIPELINE,
+            group=STAGES,
             meeting=(int(item.key[1]) * (1 << 12) + int(item.key[2])) * 2 + direction,
         )
         self.columns.wait(begin, task)
@@ -258,7 +254,7 @@ def step_detail(
         executed: What was run, by step and class.
     """
     builder = GraphBuilder()
-    groups = _Groups(parallel, builder)
+    groups = Groups(parallel, builder)
     first_task: dict[int, int] = {}
     host_tasks: list[tuple[Int64Array, ...]] = []
     pending: dict[int, tuple[dict[str, Int64Array], tuple[Int64Array, Int64Array]]] = {}
@@ -272,57 +268,9 @@ def step_detail(
             pending[rank] = (rows.columns.columns(), rows.columns.edges())
     for rank in sorted(pending):
         columns, (before, after) = pending[rank]
-        first = _add_rank(builder, groups, rank, columns)
+        first = add_rank(builder, groups, rank, columns)
         builder.add_edges(before + first, after + first)
         first_task[rank] = first
     graph = builder.build()
     slowed = memory_contention(graph, writer.contention.memory_bytes_per_s, writer.contention.ratio)
     return StepDetail(graph, slowed, first_task, tuple(host_tasks))
-
-
-def _add_rank(builder: GraphBuilder, groups: "_Groups", rank: int, columns: dict[str, Int64Array]) -> int:
-    """Adds the tasks of one rank with its groups and meetings; returns the index of the first."""
-    kinds, meeting = columns["group"], columns["meeting"]
-    tasks, number = group_columns(np.where(kinds == _PIPELINE, ABSENT, kinds))
-    group, rendezvous = np.full(len(kinds), ABSENT, np.int64), np.full(len(kinds), ABSENT, np.int64)
-    for kind in np.unique(kinds[tasks]).tolist():
-        own = tasks[kinds[tasks] == kind]
-        text, identity = groups.of(GroupKind(kind), rank)
-        group[own] = text
-        rendezvous[own] = groups.meetings(identity, number[kinds[tasks] == kind])
-    between = np.flatnonzero(kinds == _PIPELINE)
-    if len(between):
-        text, identity = groups.of(None, rank)
-        group[between] = text
-        rendezvous[between] = groups.meetings(identity, meeting[between])
-    known = {name: values for name, values in columns.items() if name not in ("group", "meeting")}
-    return builder.add_tasks(len(kinds), rank=rank, group=group, rendezvous=rendezvous, **known)
-
-
-class _Groups:
-    """Communication groups with ids, and the ids of their meetings."""
-
-    def __init__(self, parallel: Parallelism, builder: GraphBuilder) -> None:
-        self._parallel = parallel
-        self._builder = builder
-        self._known: dict[tuple[str, tuple[int, ...]], int] = {}
-        self._meetings: dict[tuple[int, int], int] = {}
-
-    def of(self, kind: GroupKind | None, rank: int) -> tuple[int, int]:
-        """Returns the string id of a rank's group of a kind (None: stages), and the group's number."""
-        place = place_of(rank, self._parallel)
-        if kind is None:
-            name = "pp"
-            lane = self._parallel.tensor * self._parallel.context * self._parallel.data
-            members = tuple(rank % lane + stage * lane for stage in range(self._parallel.pipeline))
-        else:
-            name, members = group_name(kind), group_ranks(kind, place, self._parallel)
-        number = self._known.setdefault((name, members), len(self._known))
-        identity = f"{name}_{members[0]}_{members[-1]}"
-        if number == len(self._builder.groups):
-            self._builder.groups.append(ParallelGroup(identity, name, members))
-        return self._builder.strings.intern(identity), number
-
-    def meetings(self, group: int, calls: Int64Array) -> Int64Array:
-        """Returns the rendezvous ids of calls of a group."""
-        return np.array([self._meetings.setdefault((group, call), len(self._meetings)) for call in calls.tolist()])
