@@ -18,7 +18,7 @@ from engine.optimizations.communication.progress import (
     backward_before,
     rank_computing,
 )
-from engine.optimizations.communication.unlisted import with_fine_gaps
+from engine.optimizations.communication.unlisted import followed_ranks, with_fine_gaps
 from engine.optimizations.communication.weight_order import by_gradients
 from engine.optimizations.graph_edits import edges_of, launches_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
@@ -80,13 +80,14 @@ def exchanges_behind_backward(recorded: TaskGraph) -> Exchanges | None:
     known = exposure(graph, calls_of(graph))
     gradients = known.calls.of(Role.GRADIENTS)
     calls = gradients.select(gradients.split)
-    computing = rank_computing(graph, known.schedule)
+    computing, followed = rank_computing(graph, known.schedule), followed_ranks(graph)
     stretches: dict[int, tuple[Stretch, float, float]] = {}
     rank_of, step_of = graph.rank[calls.task], graph.step[calls.task]
     # A loop over ranks and steps; each holds a handful of exchanges.
     for rank in np.unique(rank_of).tolist():
         if rank in computing:
-            borders, starts = pass_borders(graph, known, rank), step_starts(graph, known, rank)
+            leader = followed.get(rank, rank)
+            borders, starts = pass_borders(graph, known, leader), step_starts(graph, known, leader)
             for step in np.unique(step_of[rank_of == rank]).tolist():
                 own = calls.task[(rank_of == rank) & (step_of == step)]
                 stretches |= _shares(graph, known, computing[rank], own, (starts[step], borders))

@@ -28,6 +28,7 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
+from engine.optimizations.kernel_types import kernel_type
 from engine.workloads.scenario import Scenario
 
 ID = "communication.overlap_tensor_parallel"
@@ -61,7 +62,9 @@ def _independent(transfers: Transfers) -> tuple[BoolArray, Int32Array]:
     rank = graph.rank[calls.task]
     after = transfers.after(transfers.consumer, 1)
     further = transfers.after(transfers.consumer, 2)
-    additions = np.isin(graph.name, [graph.strings.id_of(name) for name in ADDITIONS if graph.strings.id_of(name) >= 0])
+    names, inverse = np.unique(graph.name, return_inverse=True)
+    adds = [kernel_type(graph.strings.text(int(name))) in ADDITIONS for name in names]
+    additions = np.array(adds, dtype=np.bool_)[inverse]
     needed = np.where((after >= 0) & additions[after], further, after)
     reduces = transfers.kinds(CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_REDUCE)
     into_product = transfers.is_product(transfers.consumer) & transfers.is_product(transfers.producer)

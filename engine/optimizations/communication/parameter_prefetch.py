@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.core.arrays import Float64Array, Int32Array
+from engine.core.arrays import Float64Array, Int32Array, Int64Array
 from engine.graph.task_graph import TaskGraph
 from engine.optimizations.communication.calls import Calls, Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure
@@ -13,7 +13,7 @@ from engine.optimizations.communication.parts import Parts, in_parts, whole_meet
 from engine.optimizations.communication.payload import HALF_BYTES, whole_bytes
 from engine.optimizations.communication.pricing import fixed_ns, plan_network, slowed_ns
 from engine.optimizations.communication.progress import RankComputing, Stretch, forward_after, rank_computing
-from engine.optimizations.communication.unlisted import with_fine_gaps
+from engine.optimizations.communication.unlisted import followed_ranks, with_fine_gaps
 from engine.optimizations.communication.weight_order import by_weights
 from engine.optimizations.graph_edits import edges_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
@@ -52,16 +52,17 @@ def gathers_before_forward(recorded: TaskGraph) -> Gathers | None:
     known = exposure(graph, calls_of(graph))
     gathers = known.calls.of(Role.PARAMETERS)
     calls = gathers.select(gathers.split)
-    computing = rank_computing(graph, known.schedule)
+    computing, followed = rank_computing(graph, known.schedule), followed_ranks(graph)
     found: dict[int, tuple[Stretch, float, float]] = {}
     rank_of, step_of = graph.rank[calls.task], graph.step[calls.task]
     # A loop over ranks and steps; each holds a handful of gathers.
     for rank in np.unique(rank_of).tolist():
         if rank in computing:
-            starts = step_starts(graph, known, rank)
+            leader = followed.get(rank, rank)
+            borders, starts = pass_borders(graph, known, leader), step_starts(graph, known, leader)
             for step in np.unique(step_of[rank_of == rank]).tolist():
                 own = calls.task[(rank_of == rank) & (step_of == step)]
-                found |= _shares(graph, known, computing[rank], own, starts[step])
+                found |= _shares(graph, known, computing[rank], own, (starts[step], borders))
     calls = calls.select(np.array([int(task) in found for task in calls.task], dtype=np.bool_))
     while len(calls) and not np.all(whole := whole_meetings(graph, calls.task)):
         calls = calls.select(whole)
@@ -73,11 +74,11 @@ def gathers_before_forward(recorded: TaskGraph) -> Gathers | None:
 
 
 def _shares(
-    graph: TaskGraph, seen: Exposure, computing: RankComputing, task: Int32Array, start_ns: int
+    graph: TaskGraph, seen: Exposure, computing: RankComputing, task: Int32Array, bounds: tuple[int, Int64Array]
 ) -> dict[int, tuple[Stretch, float, float]]:
-    rank = int(graph.rank[task[0]])
+    start_ns, borders = bounds
     end_ns = int(seen.schedule.start_ns[task].min())
-    forward = forward_after(computing, start_ns, end_ns, pass_borders(graph, seen, rank))
+    forward = forward_after(computing, start_ns, end_ns, borders)
     if forward is None:
         return {}
     weight = graph.bytes[task] if np.all(graph.bytes[task] > 0) else graph.duration_ns[task]

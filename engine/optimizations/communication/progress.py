@@ -8,7 +8,8 @@ from engine.analyses.modules.host_context import FORWARD, PHASES
 from engine.analyses.modules.kernel_phases import phases_of_kernels
 from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from engine.graph.task_graph import TaskGraph
-from engine.optimizations.communication.unlisted import stands_for_computing
+from engine.optimizations.communication.unlisted import followed_ranks, stands_for_computing
+from engine.optimizations.kernel_types import kernel_type
 from engine.runtime.scheduler import Schedule
 
 BACKWARD_SHARE = 2 / 3
@@ -61,7 +62,10 @@ class Stretch:
 
 
 def rank_computing(graph: TaskGraph, times: Schedule) -> dict[int, RankComputing]:
-    """Returns the computing of every rank that has any; phases come from the graph, else from kernels' names."""
+    """Returns the computing of every rank; phases come from the graph, else from kernels' names.
+
+    A rank that lists no kernels has the computing of the rank it follows.
+    """
     rows = np.flatnonzero(stands_for_computing(graph) & (times.end_ns >= 0))
     rows = rows[np.lexsort((rows, times.start_ns[rows], graph.rank[rows]))].astype(np.int32)
     ranks = graph.rank[rows]
@@ -70,14 +74,16 @@ def rank_computing(graph: TaskGraph, times: Schedule) -> dict[int, RankComputing
         own = rows[ranks == rank]
         forward, known = _forward(graph, own)
         found[rank] = RankComputing(own, times.start_ns[own], times.end_ns[own], forward, known)
-    return found
+    return found | {rank: found[leader] for rank, leader in followed_ranks(graph).items() if leader in found}
 
 
 def _forward(graph: TaskGraph, task: Int32Array) -> tuple[BoolArray, bool]:
     if np.any(graph.phase[task] >= 0):
         return graph.phase[task] == graph.strings.id_of(FORWARD), True
     names, inverse = np.unique(graph.name[task], return_inverse=True)
-    phases = phases_of_kernels([graph.strings.text(name) for name in names.tolist()], inverse.astype(np.int64))
+    phases = phases_of_kernels(
+        [kernel_type(graph.strings.text(name)) for name in names.tolist()], inverse.astype(np.int64)
+    )
     forward = phases == PHASES.index(FORWARD)
     # Without a single gradient kernel everything comes out as forward: nothing is known then.
     return forward, not bool(forward.all())
@@ -119,32 +125,28 @@ def forward_after(computing: RankComputing, start_ns: int, end_ns: int, passes_n
         end_ns: End of the step.
         passes_ns: See ``backward_before``.
     """
-    rows = np.flatnonzero((computing.start_ns >= start_ns) & (computing.end_ns <= end_ns))
+    first_ns, last_ns = _first_pass(computing, start_ns, end_ns, passes_ns)
+    rows = np.flatnonzero((computing.start_ns >= first_ns) & (computing.end_ns <= last_ns))
     if len(rows) == 0:
         return None
-    if computing.tells_phase:
-        behind = np.flatnonzero(~computing.forward[rows])
-        begin = np.flatnonzero(computing.forward[rows])
-        if len(begin) == 0:
-            return None
-        stop = behind[behind > begin[0]]
-        rows = rows[begin[0] : stop[0] if len(stop) else len(rows)]
-    else:
+    if not computing.tells_phase:
         done_ns = np.cumsum(computing.end_ns[rows] - computing.start_ns[rows])
-        rows = rows[done_ns <= (1 - BACKWARD_SHARE) * done_ns[-1]]
-    if len(rows) == 0:
+        return _cut(computing, rows[done_ns <= (1 - BACKWARD_SHARE) * done_ns[-1]])
+    begin = np.flatnonzero(computing.forward[rows])
+    if len(begin) == 0:
         return None
-    later = passes_ns[passes_ns > computing.end_ns[rows[0]]]
-    if len(later):
-        rows = rows[computing.end_ns[rows] <= later.min()]
-    return _cut(computing, rows)
+    behind = np.flatnonzero(~computing.forward[rows])
+    stop = behind[behind > begin[0]]
+    return _cut(computing, rows[begin[0] : stop[0] if len(stop) else len(rows)])
 
 
-def _last_pass(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array) -> int:
-    """Returns when the last pass before ``end_ns`` began.
+def _pieces(
+    computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """Returns where the pieces between borders begin, and which of them hold a pass.
 
-    Of the borders between passes those with next to nothing computed behind them only end the last one: they are the
-    send of its result.
+    A piece with less than half the usual computing holds none: it is what stands before the first receive, or behind
+    the send of the last result.
     """
     borders = np.unique(np.append(passes_ns[(passes_ns > start_ns) & (passes_ns <= end_ns)], start_ns))
     inside = (computing.start_ns >= start_ns) & (computing.end_ns <= end_ns)
@@ -152,8 +154,20 @@ def _last_pass(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: 
     piece = np.searchsorted(borders, begin, side="right") - 1
     computed = np.bincount(piece, weights=length, minlength=len(borders))
     if not np.any(computed > 0):
-        return start_ns
-    whole = np.flatnonzero(computed >= 0.5 * np.median(computed[computed > 0]))
+        return borders, np.zeros(1, dtype=np.int64)
+    return borders, np.flatnonzero(computed >= 0.5 * np.median(computed[computed > 0]))
+
+
+def _first_pass(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array) -> tuple[int, int]:
+    """Returns from when to when the first pass after ``start_ns`` lasts."""
+    borders, whole = _pieces(computing, start_ns, end_ns, passes_ns)
+    first = int(whole[0])
+    return int(borders[first]), int(borders[first + 1]) if first + 1 < len(borders) else end_ns
+
+
+def _last_pass(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array) -> int:
+    """Returns when the last pass before ``end_ns`` began."""
+    borders, whole = _pieces(computing, start_ns, end_ns, passes_ns)
     return int(borders[whole[-1]])
 
 

@@ -14,7 +14,18 @@ PIECES = 64
 LONG_NS = 1_000_000
 """Shorter gaps are no pass of a model."""
 
-ASSUMPTION = "ranks whose captures list no kernels compute between their collectives"
+
+def followed_ranks(graph: TaskGraph) -> dict[int, int]:
+    """Returns rank → the rank it follows: of ranks that list no kernels but whose collectives wait for another's tasks.
+
+    A replay lets such a rank call its collectives when a rank of the same stage does: that one's kernels stand for its
+    own.
+    """
+    before, after = edges_of(graph)
+    lists = _lists_kernels(graph)
+    follows = ~lists[graph.rank[after]] & lists[graph.rank[before]]
+    followers, leaders = graph.rank[after[follows]], graph.rank[before[follows]]
+    return {rank: int(np.bincount(leaders[followers == rank]).argmax()) for rank in np.unique(followers).tolist()}
 
 
 def stands_for_computing(graph: TaskGraph) -> BoolArray:
@@ -23,10 +34,16 @@ def stands_for_computing(graph: TaskGraph) -> BoolArray:
     return answer
 
 
-def _opaque(graph: TaskGraph) -> BoolArray:
+def _lists_kernels(graph: TaskGraph) -> BoolArray:
     lists = np.zeros(int(graph.rank.max(initial=-1)) + 1, dtype=np.bool_)
     lists[graph.rank[np.isin(graph.kind, COMPUTING)]] = True
-    gap: BoolArray = np.isin(graph.kind, (TaskKind.GAP, TaskKind.HOST)) & ~lists[graph.rank]
+    return lists
+
+
+def _opaque(graph: TaskGraph) -> BoolArray:
+    alone = ~_lists_kernels(graph)
+    alone[list(followed_ranks(graph))] = False
+    gap: BoolArray = np.isin(graph.kind, (TaskKind.GAP, TaskKind.HOST)) & alone[graph.rank]
     return gap
 
 

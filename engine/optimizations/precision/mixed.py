@@ -21,6 +21,7 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
+from engine.optimizations.kernel_types import kernel_type
 from engine.optimizations.precision.element_types import ElementType, element_types
 from engine.optimizations.products import products_of
 from engine.runtime.cost import catalogue, matmul, operator_durations
@@ -112,7 +113,7 @@ def _cast_ns(device: DeviceSpec, graph: TaskGraph, task: Int32Array) -> Float64A
 def _narrowed(graph: TaskGraph, bound: Bound) -> BoolArray:
     """Returns which other kernels compute in 16 bits too; HIGH leaves only the optimizer's wide."""
     names, inverse = np.unique(graph.name, return_inverse=True)
-    texts = [graph.strings.text(int(name)) for name in names]
+    texts = [kernel_type(graph.strings.text(int(name))) for name in names]
     pattern = re.compile(r"^Apply|Adam|LpNorm|[Mm]omentum|multi_tensor|Cast") if bound is Bound.HIGH else _STAYS_WIDE
     stays = np.array([pattern.search(text) is not None for text in texts], dtype=np.bool_)
     answer: BoolArray = np.isin(graph.kind, (TaskKind.VECTOR, TaskKind.MIX)) & ~stays[inverse]

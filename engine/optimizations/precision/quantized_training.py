@@ -73,12 +73,19 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
         return no_effect("the capture shows no matrix products")
     chosen = _chosen(plan, parameters)
     if len(chosen) == 0:
-        return unknown("no product tells shapes and types: record with shapes and at least level 1")
+        return _none_chosen(plan, int(cubes.sum()))
     return applies(
         f"{format_count(len(chosen))} of {format_count(int(cubes.sum()))} products "
         f"({format_duration_ns(int(graph.duration_ns[chosen.task].sum()))} over all ranks and steps) could multiply "
         "eight bits; accuracy is not quantifiable without weights"
     )
+
+
+def _none_chosen(plan: CapturePlan, count: int) -> Applicability:
+    found = products_of(plan.graph)
+    if len(found) == 0 or not np.any(element_types(plan)[found.task] != ElementType.UNKNOWN):
+        return unknown("no product tells shapes and types: record with shapes and at least level 1")
+    return no_effect(f"none of {format_count(count)} products that may be narrow multiplies 16-bit operands")
 
 
 def _chosen(plan: CapturePlan, parameters: Parameters) -> Products:
