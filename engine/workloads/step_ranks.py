@@ -51,7 +51,7 @@ def add_rank(builder: GraphBuilder, groups: Groups, rank: int, columns: dict[str
         builder: Receives them.
         groups: Known so far, of all ranks.
         rank: Whose tasks.
-        columns: int64, shape (tasks,) each: ``TASK_COLUMNS``, with a ``GroupKind`` or STAGES as group, and the number of
+        columns: int64, shape (tasks,) each: ``TASK_COLUMNS``, with a ``GroupKind`` or STAGES as group and the number of
             a transfer between stages as meeting. Calls of other groups meet in the order each rank makes them.
     """
     kinds, meeting = columns["group"], columns["meeting"]
