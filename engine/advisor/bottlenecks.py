@@ -60,7 +60,10 @@ class Bottleneck:
 
 
 def bottlenecks(side: Side) -> tuple[Bottleneck, ...]:
-    """Returns what a job loses time to, the largest share first; a job out of memory has only that."""
+    """Returns what a job loses time to, the largest share first; a job out of memory has only that.
+
+    Matrix products are what the job is for: they come last, however large their share is.
+    """
     if side.status is RunStatus.OUT_OF_MEMORY:
         return (Bottleneck(Loss.MEMORY, 1.0),)
     shares = side.shares
@@ -76,7 +79,10 @@ def bottlenecks(side: Side) -> tuple[Bottleneck, ...]:
         Bottleneck(Loss.CUBE, shares.cube_ratio),
     )
     return tuple(
-        sorted((item for item in found if item.share_ratio >= SMALLEST_SHARE), key=lambda item: -item.share_ratio)
+        sorted(
+            (item for item in found if item.share_ratio >= SMALLEST_SHARE),
+            key=lambda item: (item.loss is Loss.CUBE, -item.share_ratio),
+        )
     )
 
 
