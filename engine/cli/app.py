@@ -19,6 +19,7 @@ from engine.cli.fidelity import fidelity
 from engine.cli.info import info
 from engine.cli.models import models
 from engine.cli.optimizations import optimizations
+from engine.cli.quantize import quantize
 from engine.cli.replay import replay
 from engine.cli.simulate import simulate
 from engine.cli.tune import tune
@@ -54,6 +55,7 @@ def build_cli(show_window: ShowWindow | None = None) -> typer.Typer:
         models,
         optimizations,
         fidelity,
+        quantize,
         replay,
         simulate,
         whatif,

@@ -1,0 +1,1 @@
+"""ONNX models: read, described as operators, fused for a target, priced."""
