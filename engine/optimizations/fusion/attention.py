@@ -24,6 +24,7 @@ _CAPTURE = PatternFusion(
     id=ID,
     targets=(Target("attention", "FlashAttentionScore", TaskKind.MIX),),
     chain="attention cores in single operators",
+    assumption="scores that are masked and square are those of causal attention",
     fused=re.compile(
         r"flash_?att|FusedInferAttention|IncreFlashAttention|PromptFlashAttention|fmha|efficient_att", re.I
     ),

@@ -128,11 +128,12 @@ def _rank_places(
         if price is not None:
             known[index] = True
             prices.append(price)
+    has_types = bool(np.any(trace.kernels.input_types >= 0))
     expected = np.array([price.total_ns for price in prices])
     fixed = np.array([price.fixed_ns for price in prices])
     at_peak = fixed + (expected - fixed) * kernel.efficiency_ratio
     worst = expected * (1 + MODEL_SPREAD_RATIO)
-    return RankPlaces(rank, found.select(known), at_peak, expected, worst, len(prices)), prices
+    return RankPlaces(rank, found.select(known), at_peak, expected, worst, len(prices), has_types), prices
 
 
 CUSTOM = Optimization(

@@ -6,7 +6,7 @@ from engine.graph.task_graph import TaskKind
 from engine.optimizations.answers import switched_on
 from engine.optimizations.fusion.pattern_fusion import PatternFusion, Target
 from engine.optimizations.fusion.scenario_answers import fusion_check, layer_passes, shipped_on_cuda
-from engine.optimizations.interface import Conflict, Group, Optimization, Switch
+from engine.optimizations.interface import Group, Optimization, Switch
 
 ID = "fusion.gradient_accumulation"
 
@@ -40,7 +40,6 @@ GRADIENT_ACCUMULATION = Optimization(
     ),
     on_capture=_CAPTURE.apply,
     check_capture=_CAPTURE.check,
-    conflicts=(Conflict("communication.quantized_gradients", "--quant-grads needs --no-gradient-accumulation-fusion"),),
     risk="none known: the sum is more exact than adding rounded gradients",
     undo="set --no-gradient-accumulation-fusion",
     verify="number of Add kernels in the backward pass, after 5 warm steps",

@@ -11,6 +11,7 @@ from engine.core.number_format import format_duration_ns
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.answers import already_on, applies, no_effect, unknown
 from engine.optimizations.fusion.memory_edits import without_blocks_of
+from engine.optimizations.fusion.operator_prices import ASSUMED_DTYPE
 from engine.optimizations.fusion.places import RankPlaces, places_of
 from engine.optimizations.fusion.rewriting import fusable, fuse_tasks
 from engine.optimizations.fusion.task_groups import TaskGroups, joined_groups
@@ -46,6 +47,7 @@ class PatternFusion:
         fused: Matches names of kernels that show it is on already.
         shields: Patterns whose kernels belong to something else.
         counts_calls: Whether places are runs of one call: the reason counts kernels instead.
+        assumption: What every price rests on beside shapes, "" for nothing.
     """
 
     id: str
@@ -54,6 +56,7 @@ class PatternFusion:
     fused: re.Pattern[str]
     shields: tuple[str, ...] = ()
     counts_calls: bool = False
+    assumption: str = ""
 
     def check(self, plan: CapturePlan, parameters: Parameters) -> Applicability:
         """Returns whether chains are left to fuse, with their number and time."""
@@ -117,7 +120,10 @@ class PatternFusion:
         device = plan.device.title if plan.device is not None else "the device"
         how = f"{priced} of {total} fused kernels are priced by the cost model of {device}" if priced else ""
         rest = f"{total - priced} by the bytes and fixed costs of the kernels they replace" if priced < total else ""
-        return (f"{self.id}: {'; '.join(filter(None, (how, rest)))}",)
+        typed = all(item.has_types for item in items)
+        dtype = "" if typed or not priced else f"element types are not recorded: {ASSUMED_DTYPE.name} is taken"
+        said = (how, rest, self.assumption if priced else "", dtype)
+        return (f"{self.id}: {'; '.join(filter(None, said))}",)
 
 
 def fused_plan(plan: CapturePlan, groups: TaskGroups, bound: Bound, assumptions: tuple[str, ...]) -> CapturePlan:

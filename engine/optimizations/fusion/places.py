@@ -35,6 +35,7 @@ class RankPlaces:
         expected_ns: float64.
         worst_ns: float64: the most.
         priced_count: Places whose shapes gave the expected time by the cost model; the others' comes from traffic.
+        has_types: Whether the capture names element types; without them ``ASSUMED_DTYPE`` is taken.
     """
 
     rank: int
@@ -43,6 +44,7 @@ class RankPlaces:
     expected_ns: Float64Array
     worst_ns: Float64Array
     priced_count: int
+    has_types: bool
 
     def duration_ns(self, bound: Bound) -> Int64Array:
         """Returns the fused kernels' times at one end of the range of the gain, int64, at least 1 ns."""
@@ -89,6 +91,7 @@ def _priced(rank: int, trace: Trace, found: PatternOccurrences, device: DeviceSp
         expected_ns=expected,
         worst_ns=worst,
         priced_count=int(known.sum()),
+        has_types=bool(np.any(trace.kernels.input_types >= 0)),
     )
 
 

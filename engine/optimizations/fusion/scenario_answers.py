@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from engine.optimizations.answers import already_on, applies, no_effect
 from engine.optimizations.interface import Applicability, Parameters, ScenarioCheck
-from engine.workloads.scenario import Scenario
+from engine.workloads.scenario import Scenario, WorkloadKind
 
 Answer: TypeAlias = Callable[[Scenario], Applicability | None]
 """An answer of one fusion's own, None where it has nothing against it."""
@@ -24,6 +24,8 @@ def fusion_check(optimization_id: str, replaced: Callable[[Scenario], str], *ans
         del parameters
         if scenario.enabled(optimization_id):
             return already_on(f"the scenario lists {optimization_id}")
+        if scenario.kind is not WorkloadKind.TRAINING:
+            return no_effect("simulated serving prices layers as inference engines run them, fused")
         for answer in answers:
             found = answer(scenario)
             if found is not None:
