@@ -118,4 +118,9 @@ def _tokens(pairs: list[tuple[tuple[int, int], tuple[int, int]] | None], count: 
         return 0
     most = max(first.values())
     common = [size for size, number in first.items() if number >= _NEARLY_ALL * most]
-    return min(common, key=lambda size: (abs(2 * shared.get(size, 0) - first[size]), -first[size]))
+    found = min(
+        common, key=lambda size: (abs(2 * shared.get(size, 0) - first[size]), shared.get(size, 0), -first[size])
+    )
+    # What every product sums over are no tokens: nothing would come out of the pass.
+    known = sum(number for pair, number in zip(pairs, count.tolist(), strict=True) if pair is not None)
+    return found if shared.get(found, 0) < known else 0

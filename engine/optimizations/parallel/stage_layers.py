@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.analyses.communication.pipeline_stages import pipeline_stages
-from engine.analyses.modules.periodic import repetitions
+from engine.analyses.modules.kernel_phases import phases_of_kernels
+from engine.analyses.modules.periodic import Repetition, repetitions
 from engine.core.arrays import AnyArray, Float64Array, Int32Array
 from engine.graph.task_graph import TaskGraph
 from engine.optimizations.graph_edits import launches_of
 from engine.optimizations.interface import CapturePlan
+from engine.optimizations.kernel_types import kernel_type
 from engine.runtime.scheduler.interference import COMPUTING
 
 
@@ -53,7 +55,7 @@ def _stage(graph: TaskGraph, number: int, ranks: tuple[int, ...], computing: Any
     tasks, layers = [], []
     for rank in ranks:
         own = computing[graph.rank[computing] == rank]
-        stacks = repetitions(graph.name[own].astype(np.int32))
+        stacks = _layer_stacks(graph, own)
         layers.append(max((stack.copies for stack in stacks), default=0))
         # Stacks of fewer copies than the model has layers are cut by what stands in them; they are layers as well.
         tasks.append(np.concatenate([own[:0], *(own[stack.start : stack.end] for stack in stacks)]))
@@ -68,6 +70,21 @@ def _stage(graph: TaskGraph, number: int, ranks: tuple[int, ...], computing: Any
         layer_ns=float(graph.duration_ns[whole].sum()) / per_rank / count if count else 0.0,
         tasks=whole,
     )
+
+
+def _layer_stacks(graph: TaskGraph, task: AnyArray) -> list[Repetition]:
+    """Returns the stacks of equal layers among a rank's kernels.
+
+    Repetitions that hold forward and backward kernels are micro-batches, unless as many copies run forward alone: then
+    they are layers that compute their forward pass again.
+    """
+    names, inverse = np.unique(graph.name[task], return_inverse=True)
+    types = [kernel_type(graph.strings.text(int(name))) for name in names]
+    phase = phases_of_kernels(types, inverse.astype(np.int64))
+    found = repetitions(graph.name[task].astype(np.int32))
+    mixed = [len(np.unique(phase[stack.start : stack.start + stack.period])) > 1 for stack in found]
+    layers = {stack.copies for stack, both in zip(found, mixed, strict=True) if not both}
+    return [stack for stack, both in zip(found, mixed, strict=True) if not both or stack.copies in layers]
 
 
 def shifted(graph: TaskGraph, slow: Stage, fast: Stage, layers: float) -> TaskGraph:
