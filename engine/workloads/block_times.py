@@ -17,6 +17,8 @@ from engine.runtime.cost.parameters import load_parameters
 from engine.runtime.scheduler import contention
 from engine.workloads.templates import Template
 
+CONTENTION = "transfer_contention_ratio"
+"""Name of the constant in ``efficiency.json``, and of the key by which a scenario states its own."""
 _FAR = np.int64(1) << 60
 
 
@@ -34,9 +36,10 @@ class Contention:
 
     @classmethod
     def of(cls, device: DeviceSpec) -> "Contention":
-        """Returns the contention on a device: its streaming rate, and the shipped constant with its provenance."""
+        """Returns the contention on a device: its streaming rate, and the scenario's constant or the shipped one."""
         rate = device.hbm_bytes_per_s * device.value("hbm_stream_ratio")
-        return cls(rate, load_parameters().shared_value("transfer_contention_ratio"))
+        stated = device.constants.get(CONTENTION)
+        return cls(rate, load_parameters().shared_value(CONTENTION) if stated is None else stated.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from engine.core.errors import ScenarioError
 from engine.core.units import NS_PER_US
 from engine.devices.catalogue import device_ids, load_device, topology_of
 from engine.devices.spec import Constant, DeviceSpec, DType, Provenance
+from engine.workloads.block_times import CONTENTION
 from engine.workloads.models import ModelSpec
 from engine.workloads.models.catalogue import load_model, model_ids
 from engine.workloads.optimization_ids import OPTIMIZATION_IDS
@@ -134,6 +135,9 @@ def _device(table: Table) -> tuple[DeviceSpec, int, int]:
         dispatch_ns = table.number("host_dispatch_us") * NS_PER_US
         stated = Constant(dispatch_ns, "ns", Provenance.ASSUMED, "stated by the scenario")
         device = replace(device, constants={**device.constants, "host_dispatch_ns": stated})
+    if table.has(CONTENTION):
+        stated = Constant(table.number(CONTENTION), "1", Provenance.ASSUMED, "stated by the scenario")
+        device = replace(device, constants={**device.constants, CONTENTION: stated})
     table.finish()
     return device, count, per_node
 

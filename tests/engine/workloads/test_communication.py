@@ -150,6 +150,13 @@ def test_one_queue_lets_transfers_of_layers_wait_for_gradients() -> None:
     assert one.communication_share_ratio > two.communication_share_ratio
 
 
+def test_a_scenario_may_state_how_much_transfers_slow_computing() -> None:
+    hidden = {CHUNKING: {}, "communication.overlap_tensor_parallel": {}}
+    times = [step_ns(hidden, device={"transfer_contention_ratio": ratio}) for ratio in (0, 0.043, 0.5)]
+    assert times[0] < times[1] < times[2]
+    assert times[1] == step_ns(hidden)
+
+
 def test_one_queue_changes_nothing_where_gradients_come_last() -> None:
     assert step_ns({STREAMS: {"count": 1}}) == plain().step_ns[-1]
 
