@@ -69,14 +69,15 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     if level == current:
         return already_on(f"the capture was made at level {current}")
     found = dispatch_tasks(plan.graph)
-    settled = not_host_bound(plan.graph, found) if level > current else None
+    late = late_ns(plan, found)
+    settled = not_host_bound(found, late) if level > current else None
     if settled is not None:
         return settled
-    saved_ns, whole_ns = late_ns(plan.graph, found)
+    saved_ns, whole_ns = late
     ratio = _ratio(plan, current, level, Bound.EXPECTED)
     return applies(
-        f"the device waits for the host {format_duration_ns(saved_ns)} of {format_duration_ns(whole_ns)}; a dispatch "
-        f"takes {ratio:.2f} times as long at level {level} as at level {current}"
+        f"the device waits for the host {format_duration_ns(saved_ns)} of a step of {format_duration_ns(whole_ns)}; "
+        f"a dispatch takes {ratio:.2f} times as long at level {level} as at level {current}"
     )
 
 

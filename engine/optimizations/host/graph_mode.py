@@ -61,7 +61,8 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
         return already_on(
             f"{format_count(launches)} launches start {format_count(kernels)} kernels: graphs are replayed"
         )
-    settled = not_host_bound(graph, found)
+    late = late_ns(plan, found)
+    settled = not_host_bound(found, late)
     if settled is not None:
         return settled
     changes = changing_steps(graph)
@@ -70,10 +71,10 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
             f"a captured graph has static shapes, but {changes.different} of {changes.steps} recorded steps run other "
             f"operators or shapes than the usual one ({changes.example})"
         )
-    saved_ns, whole_ns = late_ns(graph, found)
+    saved_ns, whole_ns = late
     note = f"; {_ONE_STEP}" if changes is None else "" if np.any(graph.shape >= 0) else f"; {_NO_SHAPES}"
     return applies(
-        f"{format_count(launches)} launches, and the device waits for them {format_duration_ns(saved_ns)} of "
+        f"the device waits for launches ({format_count(launches)} in all) {format_duration_ns(saved_ns)} of a step of "
         f"{format_duration_ns(whole_ns)}{note}"
     )
 
