@@ -153,6 +153,8 @@ class _Search:
         rank = SMALLEST_GAIN_RATIO
         for item, parameters in self._candidates(bottleneck.loss):
             text = Enabled(item, {**item.defaults, **parameters}).text
+            if text in {attempt.text for attempt in self.attempts}:
+                continue  # made for an earlier loss as well, and tried in vain
             tell(f"{bottleneck.loss.value}: {text}")
             choice = self._with(item, parameters)
             found = trial(self._subject, enabled(choice, self._registry), self._registry, cancel=self._cancel)

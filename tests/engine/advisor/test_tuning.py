@@ -1,5 +1,6 @@
 """The tuning loop: the largest loss first, the best that runs is kept, nothing below 1 % is."""
 
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from engine.optimizations.catalogue import optimization_registry
 from engine.optimizations.interface import Group
 from engine.whatif.scenario_side import scenario_side
 from engine.whatif.subject import ScenarioSubject, capture_subject
-from engine.workloads.scenario_file import scenario_from_document
+from engine.workloads.scenario_file import read_scenario, scenario_from_document
 from tests.support.closed_loop import recorded
 from tests.support.sample_optimizations import sample_optimization, sample_registry
 
@@ -140,3 +141,15 @@ def test_layouts_to_try_fit_the_job():
     assert {"pipeline": 1} in found
     assert {"virtual_pipeline": 2, "schedule": "interleaved"} in found
     assert layout_variants(job(), Loss.BUBBLES) == ()
+
+
+@pytest.mark.slow
+def test_five_rounds_make_an_untuned_job_about_three_times_as_fast():
+    with resources.as_file(resources.files("engine.workloads").joinpath("scenarios", "tuning_rounds.toml")) as path:
+        scenario = read_scenario(path)
+
+    rounds, _ = tuned(scenario, optimization_registry(), rounds=5)
+
+    assert len(rounds) == 5
+    assert rounds[0].added == "fusion.attention"
+    assert 2.5 < total_speedup_ratio(rounds) < 3.5
