@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from engine.advisor.combination import combined_gain
 from engine.advisor.examination import Examination, examine_job
 from engine.advisor.findings import WORTH_RATIO, Action, Finding, Severity, Toggle
-from engine.advisor.gains import Laboratory, Trial, estimated_gain, rerun_gain
+from engine.advisor.gains import Laboratory, Trial, changed_gain, estimated_gain, rerun_gain
 from engine.advisor.losses import Loss, loss_of
+from engine.advisor.path_shares import path_shares
 from engine.advisor.ranking import ranked
 from engine.advisor.recommendations import (
     Advice,
+    GainMethod,
     NotChecked,
     Passed,
     PredictedGain,
@@ -83,6 +85,7 @@ def advise(
         not_checked=tuple(not_checked),
         passed=tuple(passed),
         combined=combined_gain(examination, laboratory, order),
+        path=path_shares(subject),
     )
 
 
@@ -142,7 +145,7 @@ def _judged(
 ) -> Recommendation | Passed:
     remedy = item.remedy
     if isinstance(remedy, Action):
-        return _action(examination, remedy, item.findings)
+        return _action(examination, laboratory, remedy, item.findings, progress)
     if remedy.optimization not in laboratory.optimizations:
         if remedy.estimate is None:
             return Passed(remedy.optimization, "cannot be answered", "the catalogue does not have it")
@@ -233,7 +236,8 @@ def _toggle(
         severity=min((item.severity for item in findings), key=list(Severity).index),
         findings=tuple(findings),
         loss=_largest_loss(examination, findings),
-        optimization=None if optimization is None else text,
+        optimization=text if gain.method is GainMethod.RERUN else None,
+        needs=() if trial is None else tuple(item.text for item in trial.needed),
         parameters={} if trial is None else dict(trial.item.parameters),
         gain=gain,
         how_to_apply=switches,
@@ -245,8 +249,14 @@ def _toggle(
     )
 
 
-def _action(examination: Examination, action: Action, findings: Sequence[Finding]) -> Recommendation:
+def _action(
+    examination: Examination, laboratory: Laboratory, action: Action, findings: Sequence[Finding], progress: Progress
+) -> Recommendation:
     worst = findings[0]
+    gain = estimated_gain(examination, action.estimate)
+    sides = None if action.change is None else laboratory.changed(action.change, progress)
+    if sides is not None:
+        gain = changed_gain(examination, *sides) or gain
     return Recommendation(
         id=action.id,
         title=action.title,
@@ -255,8 +265,9 @@ def _action(examination: Examination, action: Action, findings: Sequence[Finding
         findings=tuple(findings),
         loss=_largest_loss(examination, findings),
         optimization=None,
+        needs=(),
         parameters={},
-        gain=estimated_gain(examination, action.estimate),
+        gain=gain,
         how_to_apply=action.how_to_apply,
         conflicts=(),
         risk=action.risk,

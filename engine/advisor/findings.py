@@ -1,12 +1,13 @@
 """What a rule finds: a loss, the numbers that show it, and what could be done about it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.analyses.fusion import Range3
 from engine.optimizations.interface import ParameterValue, Switch
 from engine.trace.trace import TimeRange
+from engine.workloads.scenario import Scenario
 
 HIGH_RATIO = 0.05
 """A loss of this share of the step is of high severity: the limits msprof-analyze's advisor colours by."""
@@ -128,6 +129,7 @@ class Action:
         risk: What could go wrong.
         undo: How to take it back.
         verify: Which number to read again, and after how many steps.
+        change: What it does to a simulated job, so that it can be rerun; None where only people can do it.
     """
 
     id: str
@@ -137,6 +139,7 @@ class Action:
     risk: str
     undo: str
     verify: str
+    change: Callable[[Scenario], Scenario] | None = None
 
 
 @dataclass(frozen=True, slots=True)

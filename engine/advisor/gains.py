@@ -1,22 +1,26 @@
 """Predicted gains: a rerun where the job can be rerun, what a rule reckoned where it cannot, nothing where neither."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.advisor.examination import Examination
 from engine.advisor.findings import Estimate, Toggle
 from engine.advisor.recommendations import GainMethod, PredictedGain
 from engine.analyses.fusion import Range3
+from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.core.registry import Registry
 from engine.optimizations.interface import Applicability, Optimization, ParameterValue, Verdict
 from engine.optimizations.selection import Enabled, Refusal, enabled
 from engine.whatif.results import Side
 from engine.whatif.run import what_if
+from engine.whatif.scenario_side import scenario_side
 from engine.whatif.scenario_what_if import EXACT, saved_ns
-from engine.whatif.subject import CaptureSubject, Subject
+from engine.whatif.subject import CaptureSubject, ScenarioSubject, Subject
 from engine.whatif.trial import trial
 from engine.workloads.results import RunStatus
+from engine.workloads.scenario import Scenario
+from engine.workloads.scenario_checks import check_scenario
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +118,25 @@ class Laboratory:
             self._known[key] = run(self.subject, chosen, self.optimizations, progress, self._cancel)
         return self._known[key]
 
+    def changed(
+        self, change: Callable[[Scenario], Scenario], progress: Progress = no_progress
+    ) -> tuple[Side, Side] | None:
+        """Returns a simulated job and the same after a change; None for a capture, or where it cannot run so.
+
+        Raises:
+            OperationCancelled: Cancelled.
+        """
+        if not isinstance(self.subject, ScenarioSubject):
+            return None
+        baseline = self.subject.baseline(progress, self._cancel)
+        try:
+            scenario = change(self.subject.scenario)
+            check_scenario(scenario)
+            side = scenario_side(scenario, progress, self._cancel)
+        except ScenarioError:
+            return None
+        return (baseline, side) if side.status is RunStatus.DONE else None
+
     def try_toggle(self, toggle: Toggle, progress: Progress = no_progress) -> Trial | None:
         """Returns the best of a toggle's alternatives: of those that apply the one that wins most.
 
@@ -199,6 +222,17 @@ def rerun_gain(examination: Examination, result: Rerun) -> PredictedGain:
         memory = Range3(saved, saved, saved)
     ratio = _ratio(examination, result.gain_ns)
     return PredictedGain(result.gain_ns, ratio, memory, GainMethod.RERUN, result.assumptions)
+
+
+def changed_gain(examination: Examination, baseline: Side, candidate: Side) -> PredictedGain | None:
+    """Returns the gain of a changed job at equal tokens, None where one of both has no throughput."""
+    before, after = baseline.tokens_per_s, candidate.tokens_per_s
+    if not before or not after:
+        return None
+    saved = baseline.mean_step_ns * (1 - before / after)
+    time_ns = Range3(saved, saved, saved)
+    told = ("per step of as many tokens as before", EXACT)
+    return PredictedGain(time_ns, _ratio(examination, time_ns), None, GainMethod.RERUN, told)
 
 
 def estimated_gain(examination: Examination, estimate: Estimate | None, reason: str = "") -> PredictedGain:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from engine.advisor.examination import Examination
 from engine.advisor.findings import Category, Finding, Severity
 from engine.advisor.losses import Loss
+from engine.advisor.path_shares import PathShares
 from engine.analyses.fusion import Range3
 from engine.optimizations.interface import Conflict, ParameterValue, Switch
 
@@ -49,7 +50,8 @@ class Recommendation:
         severity: Of the worst finding behind it.
         findings: What it is good for, the costliest first.
         loss: The part of the step it treats.
-        optimization: As ``--enable`` takes it; None where no optimization of the catalogue stands for it.
+        optimization: As ``--enable`` takes it; None where nothing was rerun.
+        needs: What was on with it, because it needs that; likewise.
         parameters: Of the optimization.
         gain: What it wins.
         how_to_apply: Exact switches, with versions and where they are documented.
@@ -67,6 +69,7 @@ class Recommendation:
     findings: tuple[Finding, ...]
     loss: Loss
     optimization: str | None
+    needs: tuple[str, ...]
     parameters: Mapping[str, ParameterValue]
     gain: PredictedGain
     how_to_apply: tuple[Switch, ...]
@@ -75,6 +78,11 @@ class Recommendation:
     undo: str
     verify: str
     simulator_only: bool = False
+
+    @property
+    def enabled(self) -> tuple[str, ...]:
+        """Everything to switch on to try it, as ``--enable`` takes it; () where nothing can be."""
+        return () if self.optimization is None else (*self.needs, self.optimization)
 
     @property
     def problem(self) -> str:
@@ -142,6 +150,7 @@ class Advice:
         not_checked: Rules the job lacks something for.
         passed: Optimizations considered and not recommended.
         combined: None where fewer than two recommendations can be rerun.
+        path: What the critical path of a replayed capture is made of; None where there is none.
         notes: What makes the predictions less certain, for people.
     """
 
@@ -152,4 +161,5 @@ class Advice:
     not_checked: tuple[NotChecked, ...]
     passed: tuple[Passed, ...]
     combined: Combined | None
+    path: PathShares | None = None
     notes: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """Which of an optimization's switches fit a job: those of its vendor and of its kind of work."""
 
+import re
 from collections.abc import Iterable
 
 from engine.advisor.examination import Examination
@@ -8,6 +9,8 @@ from engine.workloads.scenario import WorkloadKind
 
 _OF_ANY_VENDOR = ("PyTorch", "Megatron", "any", "Python", "scenario", "cannscope")
 _SERVING = ("vllm",)
+_NPU = re.compile(r"(?<![a-z])npu(?![a-z])")
+"""As a word or between underscores and points, not inside "input"."""
 
 
 def fitting(switches: Iterable[Switch], examination: Examination) -> tuple[Switch, ...]:
@@ -25,4 +28,5 @@ def _fits_vendor(switch: Switch, is_ascend: bool) -> bool:
     words = f"{switch.switch} {switch.note}".lower()
     if is_ascend:
         return "cuda" not in words
-    return any(name.lower() in switch.framework.lower() for name in _OF_ANY_VENDOR) and "npu" not in words
+    named = any(name.lower() in switch.framework.lower() for name in _OF_ANY_VENDOR)
+    return named and _NPU.search(words) is None

@@ -3,6 +3,7 @@
 from typing import Any
 
 from engine.advisor.findings import Evidence, Finding, Unit
+from engine.advisor.path_shares import PathShares
 from engine.advisor.recommendations import Advice, Combined, PredictedGain, Recommendation
 from engine.analyses.fusion import Range3
 from engine.core.units import NS_PER_US
@@ -25,6 +26,7 @@ def advice_document(advice: Advice) -> dict[str, Any]:
         "slowest_rank": examination.pace_rank,
         "recommendations": [recommendation_document(item) for item in advice.recommendations],
         "combined": None if advice.combined is None else _combined(advice.combined),
+        "critical_path": None if advice.path is None else _path(advice.path),
         "findings": [finding_document(item) for item in advice.findings],
         "checked_and_fine": list(advice.checked_and_fine),
         "not_checked": [{"rule": item.rule, "reason": item.reason} for item in advice.not_checked],
@@ -48,6 +50,7 @@ def recommendation_document(item: Recommendation) -> dict[str, Any]:
         "rules": [finding.rule for finding in item.findings],
         "warnings": [text for finding in item.findings for text in finding.warnings],
         "optimization": item.optimization,
+        "needs": list(item.needs),
         "simulator_only": item.simulator_only,
         "gain": gain_document(item.gain),
         "how_to_apply": [
@@ -115,6 +118,14 @@ def _range(values: Range3 | None, factor: float = 1.0) -> dict[str, float | None
     if values is None:
         return {"low": None, "expected": None, "high": None}
     return {"low": values.low * factor, "expected": values.expected * factor, "high": values.high * factor}
+
+
+def _path(item: PathShares) -> dict[str, Any]:
+    return {
+        "length_us": item.length_ns / NS_PER_US,
+        "parts": [{"part": name, "total_us": ns / NS_PER_US} for name, ns in item.parts.items()],
+        "ranks": [{"rank": rank, "total_us": ns / NS_PER_US} for rank, ns in item.ranks.items()],
+    }
 
 
 def _combined(item: Combined) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from engine.analyses.headline import headline
 from engine.core.number_format import format_duration_ns
 from engine.report.advice_plots import breakdown_plot, gains_plot, memory_plot, memory_text
 from engine.report.advice_style import STYLE
-from engine.report.advice_words import evidence_place, gain_text, value_text
+from engine.report.advice_words import evidence_place, gain_text, try_command, value_text
 from engine.report.diagnostics import diagnostics_lines
 from engine.report.escaping import html_text
 
@@ -52,6 +52,8 @@ def _header(advice: Advice, title: str) -> str:
         *software[:6],
         f"CannScope {metadata.version('cannscope')}",
     ]
+    if advice.path is not None:
+        sentences.append(advice.path.sentence)
     told = "".join(f"<li>{html_text(text)}</li>" for text in sentences)
     listed = html_text(" · ".join(facts))
     return f'<header><h1>{html_text(title)}</h1><p class="facts">{listed}</p><ul>{told}</ul></header>'
@@ -103,8 +105,8 @@ def _apply(item: Recommendation) -> str:
             f"<tr><th>{html_text(switch.framework)}</th><td><code>{html_text(switch.switch)}</code>"
             f'<span class="dim">{html_text(told)}</span></td></tr>'
         )
-    if item.optimization is not None:
-        command = f"cannscope whatif PATH --enable {item.optimization}"
+    command = try_command(item)
+    if command:
         rows.append(f"<tr><th>try it</th><td><code>{html_text(command)}</code></td></tr>")
     return f"<table class='apply'>{''.join(rows)}</table>" if rows else ""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from engine.advisor.recommendations import Advice, Recommendation
 from engine.analyses.headline import headline
 from engine.core.number_format import format_duration_ns
-from engine.report.advice_words import evidence_place, gain_text, value_text
+from engine.report.advice_words import evidence_place, gain_text, try_command, value_text
 from engine.report.diagnostics import diagnostics_lines
 from engine.report.escaping import markdown_code, markdown_text
 
@@ -15,6 +15,7 @@ def advice_markdown(advice: Advice) -> str:
     examination = advice.examination
     lines = [f"# Advice for {markdown_text(examination.name)}", ""]
     lines += [f"- {markdown_text(headline(examination.summary, rank).sentence)}" for rank in examination.steps]
+    lines += [f"- {markdown_text(advice.path.sentence)}"] if advice.path is not None else []
     lines += ["", "## What to do", ""]
     if not advice.recommendations:
         lines += ["Nothing to recommend.", ""]
@@ -50,8 +51,9 @@ def _recommendation(place: int, item: Recommendation) -> list[str]:
         told = ", ".join(filter(None, (switch.versions, switch.documented_in, switch.note)))
         rest = f" ({markdown_text(told)})" if told else ""
         lines.append(f"- **Set:** {markdown_text(switch.framework)}: {markdown_code(switch.switch)}{rest}")
-    if item.optimization is not None:
-        lines.append(f"- **Try:** {markdown_code(f'cannscope whatif PATH --enable {item.optimization}')}")
+    command = try_command(item)
+    if command:
+        lines.append(f"- **Try:** {markdown_code(command)}")
     conflicts = "; ".join(f"{conflict.other}: {conflict.reason}" for conflict in item.conflicts)
     facts = (("Risk", item.risk), ("Conflicts", conflicts), ("Undo", item.undo), ("Verify", item.verify))
     lines += [f"- **{name}:** {markdown_text(text)}" for name, text in facts if text]

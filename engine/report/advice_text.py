@@ -11,10 +11,10 @@ from engine.advisor.findings import Severity
 from engine.advisor.recommendations import Advice, Recommendation
 from engine.analyses.headline import headline
 from engine.core.number_format import format_duration_ns
-from engine.report.advice_words import gain_text
+from engine.report.advice_words import gain_text, try_command
 from engine.report.diagnostics import diagnostics_lines
 
-SHOWN_RECOMMENDATIONS = 8
+SHOWN_RECOMMENDATIONS = 6
 _STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold"}
 
 
@@ -24,6 +24,8 @@ def advice_text(advice: Advice) -> RenderableType:
     parts: list[RenderableType] = []
     if examination.pace_rank is not None:
         parts.append(Text(headline(examination.summary, examination.pace_rank).sentence, style="bold"))
+    if advice.path is not None:
+        parts.append(Text(advice.path.sentence))
     if not advice.recommendations:
         parts.append(Text("Nothing to recommend."))
     for place, item in enumerate(advice.recommendations[:SHOWN_RECOMMENDATIONS], start=1):
@@ -53,10 +55,11 @@ def _recommendation(place: int, item: Recommendation) -> RenderableType:
     body.add_column()
     body.add_row("why", Text(f"{item.problem}; {item.root_cause}"))
     body.add_row("gain", Text(gain_text(item.gain)))
-    for switch in item.how_to_apply[:2]:
+    for switch in item.how_to_apply[:1]:
         body.add_row("set", Text(f"{switch.framework}: {switch.switch}" + (f" ({switch.note})" if switch.note else "")))
-    if item.optimization is not None:
-        body.add_row("try", Text(f"cannscope whatif … --enable {item.optimization}"))
+    command = try_command(item)
+    if command:
+        body.add_row("try", Text(command))
     return Group(head, Padding(body, (0, 0, 0, 3)))
 
 

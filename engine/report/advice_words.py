@@ -1,7 +1,7 @@
 """How gains and evidence of an advice read: the same words in every output."""
 
 from engine.advisor.findings import Evidence, Unit
-from engine.advisor.recommendations import GainMethod, PredictedGain
+from engine.advisor.recommendations import GainMethod, PredictedGain, Recommendation
 from engine.analyses.fusion import Range3
 from engine.core.number_format import format_bytes, format_count, format_duration_ns, format_ratio
 
@@ -18,6 +18,12 @@ def gain_text(gain: PredictedGain) -> str:
         expected = gain.memory_bytes.expected
         parts.append(f"{format_bytes(abs(expected))} {'less' if expected >= 0 else 'more'} reserved")
     return f"{', '.join(parts)} ({gain.method.value})" if parts else gain.method.value
+
+
+def try_command(item: Recommendation) -> str:
+    """Returns the command that reruns the job with a recommendation; "" where nothing can be switched on."""
+    switches = " ".join(f"--enable {text}" for text in item.enabled)
+    return f"cannscope whatif PATH {switches}" if switches else ""
 
 
 def range_text(values: Range3) -> str:

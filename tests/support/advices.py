@@ -53,6 +53,7 @@ def recommendation(
         findings=(finding,),
         loss=Loss("loss", text, (loss_ms if loss_ms is not None else cost_ms or 0.0) * NS_PER_MS),
         optimization=identifier,
+        needs=(),
         parameters={},
         gain=gain,
         how_to_apply=(Switch(text, text, text, text, text),),

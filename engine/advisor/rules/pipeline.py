@@ -1,10 +1,11 @@
 """Pipeline stages of unequal length, and bubbles."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.advisor.bottlenecks import Loss as Bottleneck
 from engine.advisor.examination import Examination
-from engine.advisor.findings import WORTH_RATIO, Category, Estimate, Evidence, Finding, Toggle, Unit
+from engine.advisor.findings import WORTH_RATIO, Action, Category, Estimate, Evidence, Finding, Toggle, Unit
 from engine.advisor.layout_variants import layout_variants
 from engine.advisor.pipeline_times import Pipeline, makespan_ns, pipeline_of
 from engine.advisor.rules.rule import Rule, loss
@@ -12,13 +13,34 @@ from engine.analyses.communication import Collective
 from engine.analyses.fusion import Range3
 from engine.core.errors import MissingDataError
 from engine.core.number_format import format_duration_ns, format_ratio
-from engine.optimizations.interface import Switch
+from engine.optimizations.interface import ParameterValue, Switch
 from engine.trace.trace import TimeRange
+from engine.workloads.scenario import Scenario
 
 _IMBALANCE_RATIO = 0.05
 """Stages closer together than this share of the slowest count as balanced: msprof-analyze's limit for slow ranks."""
 _MOST_SHIFTS = 16
 _NO_COMMUNICATION = "reckoned from computing alone: transfers and the host stay as they are"
+
+
+_LAYOUT = "parallel.layout"
+_MORE = "pipeline.more_micro_batches"
+_MICRO_BATCHES = (
+    Switch(
+        "MindSpeed-LLM / Megatron",
+        "",
+        "--micro-batch-size N (halve it), or --global-batch-size N (double it)",
+        "MindSpeed-LLM docs",
+        "a larger global batch changes training: adjust the learning rate",
+    ),
+    Switch(
+        "MindSpeed",
+        "",
+        "--num-layers-per-virtual-pipeline-stage N",
+        "MindSpeed docs/zh/features",
+        "interleaving shortens bubbles too; layers must divide; needs more memory and communication",
+    ),
+)
 
 
 def stage_imbalance(examination: Examination) -> Sequence[Finding]:
@@ -58,7 +80,7 @@ def stage_imbalance(examination: Examination) -> Sequence[Finding]:
             evidence,
             (
                 Toggle(
-                    "parallel.layout",
+                    _LAYOUT,
                     shifts,
                     "pipeline.balance_stages",
                     f"Move layers from stage {slowest + 1} to the others",
@@ -114,51 +136,52 @@ def bubbles(examination: Examination) -> Sequence[Finding]:
             f"{stage_count} stages fill and drain with {told} micro-batches per step",
             bubble_ns,
             evidence,
-            (_more_micro_batches(examination, pipeline),),
+            _shorter_bubbles(examination, pipeline),
         )
     ]
 
 
-def _more_micro_batches(examination: Examination, pipeline: Pipeline) -> Toggle:
+def _shorter_bubbles(examination: Examination, pipeline: Pipeline) -> tuple[Toggle | Action, ...]:
+    """Returns what fills a pipeline better: more micro-batches, and for simulated jobs other layouts."""
     scenario = examination.scenario
-    # Of a capture any smaller micro-batch is asked for: what it answers is that it needs a twin.
-    variants = ({"micro": 1},) if scenario is None else layout_variants(scenario, Bottleneck.BUBBLES)
+    estimate = _fuller_estimate(pipeline)
+    if scenario is None:
+        # Any smaller micro-batch is asked for: what a capture answers is that it needs a twin.
+        variants: tuple[dict[str, ParameterValue], ...] = ({"micro": 1},)
+        return (Toggle(_LAYOUT, variants, _MORE, "Run more micro-batches per step", estimate, _MICRO_BATCHES),)
+    more = Action(
+        id=_MORE,
+        title="Run twice the micro-batches per step",
+        how_to_apply=_MICRO_BATCHES,
+        estimate=estimate,
+        risk="a larger global batch changes training: adjust the learning rate",
+        undo="the former batch sizes",
+        verify="bubbles and tokens per second, after 5 warm steps",
+        change=_twice_the_micro_batches,
+    )
+    layouts = layout_variants(scenario, Bottleneck.BUBBLES)
+    return (more, *((Toggle(_LAYOUT, layouts, "pipeline.layout", "Lay the pipeline out anew"),) if layouts else ()))
+
+
+def _twice_the_micro_batches(scenario: Scenario) -> Scenario:
+    return replace(scenario, batch=replace(scenario.batch, global_sequences=2 * scenario.batch.global_sequences))
+
+
+def _fuller_estimate(pipeline: Pipeline) -> Estimate | None:
+    """Returns what twice (high: four times) the micro-batches win at equal tokens, None for an unknown number."""
     count = pipeline.micro_batch_count
-    estimate = None
-    if count is not None:
-        before = makespan_ns(pipeline.computing_ns, count)
-        gains = [before - makespan_ns(pipeline.computing_ns, count * factor) for factor in (2, 4)]
-        estimate = Estimate(
-            Range3(0.0, gains[0], gains[1]),
-            None,
-            (
-                f"{2 * count} micro-batches of half the work each (high: {4 * count}), at equal tokens per step",
-                "where a micro-batch cannot be split the global batch grows instead, and the gain is per token",
-                _NO_COMMUNICATION,
-                "low: smaller micro-batches may compute less efficiently by as much",
-            ),
-        )
-    return Toggle(
-        "parallel.layout",
-        variants,
-        "pipeline.more_micro_batches",
-        "Run more micro-batches per step" if scenario is None else "Shorten the bubbles: another layout",
-        estimate,
+    if count is None:
+        return None
+    before = makespan_ns(pipeline.computing_ns, count)
+    gains = [before - makespan_ns(pipeline.computing_ns, count * factor) for factor in (2, 4)]
+    return Estimate(
+        Range3(0.0, gains[0], gains[1]),
+        None,
         (
-            Switch(
-                "MindSpeed-LLM / Megatron",
-                "",
-                "--micro-batch-size N (halve it), or --global-batch-size N (double it)",
-                "MindSpeed-LLM docs",
-                "a larger global batch changes training: adjust the learning rate",
-            ),
-            Switch(
-                "MindSpeed",
-                "",
-                "--num-layers-per-virtual-pipeline-stage N",
-                "MindSpeed docs/zh/features",
-                "interleaving shortens bubbles too; layers must divide; needs more memory and communication",
-            ),
+            f"{2 * count} micro-batches of half the work each (high: {4 * count}), at equal tokens per step",
+            "where a micro-batch cannot be split the global batch grows instead, and the gain is per token",
+            _NO_COMMUNICATION,
+            "low: smaller micro-batches may compute less efficiently by as much",
         ),
     )
 

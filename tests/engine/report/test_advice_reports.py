@@ -61,7 +61,7 @@ def test_the_text_is_ranked_and_ends_with_what_is_fine() -> None:
         console.print(advice_text(advice_of(*(recommendation(f"r{n}", gain_ms(1, 2, 3)) for n in range(12)))))
     shown = capture.get()
     assert "1. plain" in shown
-    assert "and 4 smaller ones" in shown
+    assert "and 6 smaller ones" in shown
     assert shown.index("1. plain") < shown.index("Checked and fine: rule.fine")
 
 
