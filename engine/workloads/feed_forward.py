@@ -39,7 +39,8 @@ def add_feed_forward(block: BlockBuilder, low: Lowering, source: str) -> str:
     if low.model.experts:
         add_gather(block, low, source, f"{source}_full")
         return _add_experts(block, low, f"{source}_full" if low.splits_sequence else source)
-    add_linear(block, low, "up", (up_width(low), low.model.hidden), add_gathered(block, low, "up", source), "up")
+    width = up_width(low)
+    add_linear(block, low, "up", (width, low.model.hidden), add_gathered(block, low, "up", width, source), "up")
     _add_activation(block, low, low.tokens)
     add_linear(block, low, "down", (low.model.hidden, low.ffn), "activated", "down")
     return "down"

@@ -86,7 +86,8 @@ def _kept_attention(low: Lowering) -> tuple[str, ...]:
 
 def _add_layer(block: BlockBuilder, low: Lowering, window: int, output: str) -> None:
     add_norm(block, low, "x", "n1")
-    partial = add_attention(block, low, add_gathered(block, low, "qkv", "n1"), window)
+    width = low.q_width + 2 * low.kv_width
+    partial = add_attention(block, low, add_gathered(block, low, "qkv", width, "n1"), window)
     summed = add_reduction(block, low, partial, "attention_sum")
     if low.fuses_residual_norm:
         update = _add_dropout(block, low, summed, "mask1") if low.has_dropout else summed
@@ -215,7 +216,7 @@ def loss_forward(low: Lowering) -> Block:
     """Returns last norm, output projection and loss over this rank's part of the vocabulary."""
     block, columns = low.builder("forward"), -(-low.model.vocab // low.parallel.tensor)
     add_norm(block, low, OUTPUT, "nf")
-    source = add_gathered(block, low, "head", "nf")
+    source = add_gathered(block, low, "head", columns, "nf")
     norm, kept, size = kept_norm_tensors(low, "nf"), saved_input(low, "head", "nf"), low.tokens * columns
     add_linear(block, low, "head", (columns, low.model.hidden), source, "logits")
     shape = shape_text([low.tokens[0], columns])

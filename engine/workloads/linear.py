@@ -76,10 +76,11 @@ def add_quantized_matmul(
     block.compute("QuantBatchMatmulV3", TaskKind.CUBE, table, reads, writes, shape=shape, awaits=awaits)
 
 
-def add_gathered(block: BlockBuilder, low: Lowering, name: str, tensor: str) -> str:
+def add_gathered(block: BlockBuilder, low: Lowering, name: str, out_width: int, tensor: str) -> str:
     """Adds the gathering of a column-parallel layer's input with sequence parallelism; returns the whole input's name.
 
-    Where the product is narrow, the input is quantised before and half the bytes travel.
+    Where the product is narrow, its operands are quantised before: half the bytes travel, and the product follows the
+    transfer at once.
     """
     if not low.splits_sequence:
         return tensor
@@ -88,6 +89,7 @@ def add_gathered(block: BlockBuilder, low: Lowering, name: str, tensor: str) -> 
         return f"{tensor}_full"
     kept, size = quantized_name(tensor), low.tokens * low.model.hidden
     add_quantized(block, low, tensor, kept, low.stream_tokens, low.model.hidden)
+    add_quantized(block, low, "", f"{name}_w_q", out_width, low.model.hidden)
     block.collective(CollectiveKind.ALL_GATHER, GroupKind.TENSOR, size, (kept,), {f"{kept}_full": size})
     return f"{kept}_full"
 
@@ -105,7 +107,9 @@ def add_linear(
     given = source
     if not source.endswith(("_q", "_q_full")):
         given = add_quantized(block, low, source, quantized_name(source), low.tokens, in_width)
-    weight = add_quantized(block, low, "", f"{name}_w_q", out_width, in_width)
+    weight = f"{name}_w_q"
+    if not block.writes(weight):
+        add_quantized(block, low, "", weight, out_width, in_width)
     add_quantized_matmul(block, low, (low.tokens, out_width, in_width), (given, weight), written, dtype)
 
 

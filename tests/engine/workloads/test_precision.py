@@ -129,3 +129,11 @@ def test_fp16_pays_for_its_scaled_loss() -> None:
         block = optimizer_block(low, (WeightTensor("head", 1 << 20), WeightTensor("norm", 1 << 10)))
         names.append([item.name for item in block.operators])
     assert names[1] == ["ForeachNonFiniteCheckAndUnscale"] * 2 + names[0]
+
+
+def test_a_quantised_product_follows_its_gathering_at_once() -> None:
+    fusions = Fusions(attention=True, rms_norm=True, swiglu=True, narrow=NarrowProducts(DType.INT8))
+    low = Lowering(LLAMA, Parallelism(tensor=4), fusions, Recompute.NONE, 4, np.array([2048]))
+    names = [item.name for item in layer_forward(low, 0).operators]
+    after = [names[at + 1] for at, name in enumerate(names) if name == "hcom_allGather_"]
+    assert after == ["QuantBatchMatmulV3"] * 2
