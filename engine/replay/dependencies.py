@@ -40,7 +40,13 @@ class Waits:
 
 
 def device_waits(
-    tasks: DeviceTasks, dispatch: Dispatch, computes: BoolArray, recorded: Pairs, announced: Pairs, told: BoolArray
+    tasks: DeviceTasks,
+    dispatch: Dispatch,
+    computes: BoolArray,
+    family: Int32Array,
+    recorded: Pairs,
+    announced: Pairs,
+    told: BoolArray,
 ) -> Waits:
     """Returns recorded waits and those the times suggest, each pair once.
 
@@ -48,6 +54,7 @@ def device_waits(
         tasks: The rank's tasks.
         dispatch: Its host.
         computes: bool, shape (tasks,): which tasks run on the cores.
+        family: int32, shape (tasks,): equal for collectives of one group and operation, −1 for other tasks.
         recorded: Waits the capture names.
         announced: Waits the host asked for without saying for what, completed by the frameworks' habits.
         told: bool, shape (tasks,): before which tasks the host asked their stream to wait.
@@ -61,6 +68,7 @@ def device_waits(
     guessed = (
         announced,
         _before_collectives(tasks, dispatch, computes),
+        _after_collectives(tasks, dispatch, computes, family),
         coincident(tasks, could_ns, told),
     )
     before = np.concatenate([recorded.before, *(pair.before for pair in guessed)])
@@ -117,6 +125,27 @@ def _before_collectives(tasks: DeviceTasks, dispatch: Dispatch, computes: BoolAr
     unknown = order_of[rows] < 0
     last[unknown] = np.searchsorted(tasks.start_ns[kernels], tasks.start_ns[rows[unknown]], side="left") - 1
     return Pairs.agreeing(tasks, np.where(last >= 0, kernels[np.maximum(last, 0)], -1), rows)
+
+
+def _after_collectives(tasks: DeviceTasks, dispatch: Dispatch, computes: BoolArray, family: Int32Array) -> Pairs:
+    """Returns for each collective the next computing task launched after it, where its family is waited for.
+
+    A family (one operation of one group) is not waited for as soon as one computing task that was launched after one of
+    its collectives began before that collective ended. Where nothing was ever seen to overlap, a host that was late
+    with the next launch hides whether the device would have waited; it is taken to.
+    """
+    rows = np.flatnonzero((tasks.collective >= 0) & (tasks.queue != Stream.COMPUTE))
+    kernels = np.flatnonzero(computes & (tasks.queue == Stream.COMPUTE))
+    if len(rows) == 0 or len(kernels) == 0:
+        return Pairs(rows[:0], rows[:0])
+    order_of = dispatch.launched_by.astype(np.int64)
+    reach = np.maximum.accumulate(order_of[kernels])
+    place = np.searchsorted(reach, order_of[rows], side="right")
+    follows = (place < len(kernels)) & (order_of[rows] >= 0)
+    rows, after = rows[follows], kernels[place[follows]]
+    overlapped = np.unique(family[rows[tasks.start_ns[after] < tasks.end_ns[rows]]])
+    waited = ~np.isin(family[rows], overlapped)
+    return Pairs.agreeing(tasks, rows[waited], after[waited])
 
 
 def awaited_by_host(tasks: DeviceTasks, dispatch: Dispatch, whole_device: BoolArray, slack_ns: int) -> Waits:

@@ -6,6 +6,7 @@ import numpy as np
 
 from engine.analyses.activity import activities
 from engine.analyses.communication import Collective
+from engine.analyses.communication.collective_rows import operation_of
 from engine.analyses.launches import launch_events, operator_events
 from engine.analyses.modules import kernel_places
 from engine.analyses.name_search import names_holding
@@ -108,7 +109,7 @@ def rank_plan(
         dispatch, source = inferred_chain(trace, tasks, collectives)
     recorded = recorded_waits(trace, tasks, kinds, launch)
     announced, told = announced_waits(trace, tasks, launch)
-    waits = device_waits(tasks, dispatch, computes, recorded, announced, told)
+    waits = device_waits(tasks, dispatch, computes, _families(tasks, collectives), recorded, announced, told)
     host_waits = awaited_by_host(tasks, dispatch, _whole_device(trace, dispatch), dispatch.latency_ns)
     operators = operator_events(trace)
     phase, layer = _places(trace, operators, tasks, kinds)
@@ -127,6 +128,13 @@ def rank_plan(
         waits=waits,
         host_waits=host_waits,
     )
+
+
+def _families(tasks: DeviceTasks, collectives: tuple[Collective, ...]) -> Int32Array:
+    """Returns a number per group and operation for each collective, int32; −1 for other tasks."""
+    known: dict[tuple[str, str], int] = {}
+    numbers = [known.setdefault((item.group, operation_of(item.name)), len(known)) for item in collectives]
+    return np.array([*numbers, ABSENT], dtype=np.int32)[tasks.collective]
 
 
 def _of_events(column: AnyArray, tasks: DeviceTasks, missing: int) -> Int32Array:
