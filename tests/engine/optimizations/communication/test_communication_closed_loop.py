@@ -97,3 +97,15 @@ def test_compression_is_applied_bucket_by_bucket_behind_an_overlap():
     casts = len(both.graph) - len(plan.graph)
     assert casts > 8  # a cast before and behind every bucket of four ranks
     assert step_ns(both) < step_ns(plan)
+
+
+@pytest.mark.parametrize("name", ["replicas", "stages", "tensors and replicas"])
+@pytest.mark.parametrize("bucket_bytes", [20_000_000, 1 << 40])
+def test_buckets_carry_the_bytes_of_the_whole_exchange_and_meet_on_every_rank(name, bucket_bytes):
+    item, plan = toggle(OVERLAP), plan_of(name)
+    moved = item.on_capture(plan, {"bucket_bytes": bucket_bytes}, Bound.EXPECTED).graph
+    graph = plan.graph
+    assert moved.bytes[moved.group >= 0].sum() == pytest.approx(graph.bytes[graph.group >= 0].sum())
+    sizes = np.bincount(moved.rendezvous[moved.rendezvous >= 0])
+    assert set(sizes[sizes > 0].tolist()) <= set(np.bincount(graph.rendezvous[graph.rendezvous >= 0]).tolist())
+    assert np.count_nonzero(moved.origin_event >= 0) == np.count_nonzero(graph.origin_event >= 0)
