@@ -31,11 +31,11 @@ def without_blocks_of(trace: Trace, events: Int32Array, before: AllocationEdit |
 def _allocated_inside(trace: Trace, events: Int32Array) -> BoolArray:
     """Returns which blocks were asked for by the operator behind one of the kernels, bool, shape (blocks,)."""
     operators = operator_events(trace)
-    launched = np.unique(operators[events])
-    launched = launched[launched != ABSENT]
+    is_gone = np.zeros(len(operators), dtype=np.bool_)
+    is_gone[events] = True
+    known = operators != ABSENT
+    spared = np.zeros(len(operators) + 1, dtype=np.bool_)  # the last entry answers for −1
+    spared[operators[is_gone & known]] = True
     # An operator that also launched a kernel that stays still needs its blocks.
-    staying = np.ones(len(operators), dtype=np.bool_)
-    staying[events] = False
-    launched = np.setdiff1d(launched, operators[staying])
-    result: BoolArray = np.isin(trace.memory.allocations.event, launched)
-    return result
+    spared[operators[~is_gone & known]] = False
+    return spared[trace.memory.allocations.event]

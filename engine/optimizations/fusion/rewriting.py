@@ -94,9 +94,9 @@ def _columns(joined: JoinedTasks, duration_ns: Int64Array) -> dict[str, AnyArray
     columns["bytes"][kept] = groups.bytes
     columns["flops"][kept] = np.add.reduceat(graph.flops[groups.tasks], starts)
     columns["inferred"][kept] = np.maximum.reduceat(graph.inferred[groups.tasks], starts)
-    new = _new_names(graph, groups)
-    ids = {name: len(graph.strings) + index for index, name in enumerate(new)}
-    columns["name"][kept] = [ids.get(name, graph.strings.id_of(name)) for name in groups.kernel]
+    ids = {name: graph.strings.id_of(name) for name in dict.fromkeys(groups.kernel)}
+    ids |= {name: len(graph.strings) + index for index, name in enumerate(_new_names(graph, groups))}
+    columns["name"][kept] = [ids[name] for name in groups.kernel]
     return columns
 
 
