@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from engine.advisor.bottlenecks import LOSSY
 from engine.advisor.examination import Examination
 from engine.advisor.gains import Laboratory, rerun_gain
 from engine.advisor.recommendations import Combined, GainMethod, Recommendation
@@ -18,8 +19,8 @@ def combined_gain(
 ) -> Combined | None:
     """Returns what everything that was rerun and fits together wins; None where fewer than two do.
 
-    Taken in the order of the recommendations; what conflicts with something before it is left out, and so is what the
-    job then refuses. Raises OperationCancelled.
+    Taken in the order of the recommendations, without what changes the numbers that are computed (fewer bits): that is
+    a decision of its own. What conflicts with something before it is left out. Raises OperationCancelled.
     """
     if laboratory.subject is None:
         return None
@@ -28,6 +29,8 @@ def combined_gain(
         if item.optimization is None or item.gain.method is not GainMethod.RERUN:
             continue
         identifier = item.optimization.partition(":")[0]
+        if identifier in LOSSY:
+            continue
         texts = {**{needed: needed for needed in laboratory.needed(identifier)}, **chosen}
         tried = {**texts, identifier: item.optimization}
         if identifier not in chosen and not refusals(_items(laboratory, tried), examination.environment):

@@ -17,8 +17,8 @@ from engine.report.svg import label, line, nice_ticks, picture, polyline, rectan
 
 WIDTH = 900.0
 _MARGIN = 110.0
-_TITLES = 290.0
-_LONGEST_TITLE = 40
+_TITLES = 310.0
+_LONGEST_TITLE = 38
 _ROW = 30.0
 _BAR = 18.0
 _PARTS = ("computing", "overlap", "transfer", "communication", "waiting", "idle")
@@ -74,7 +74,7 @@ def gains_plot(recommendations: Sequence[Recommendation], combined: Combined | N
     highest = max((max(gain.high, gain.expected) for _, gain, _ in rows), default=0.0)
     if highest <= 0:
         return ""
-    scale = (WIDTH - _TITLES - 220) / highest
+    scale = (WIDTH - _TITLES - 240) / highest
     bottom = 10 + len(rows) * _ROW
     marks = _time_axis(highest, scale, bottom)
     for row, (name, gain, method) in enumerate(rows):
