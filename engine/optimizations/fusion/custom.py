@@ -1,7 +1,7 @@
 """A fused kernel of one's own, priced from a small file; in simulated mixtures of experts, fused token routing."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +68,11 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     found = list(_priced(plan, kernel))
     if not found:
         return no_effect(f"{' → '.join(kernel.kernels)} does not occur, or has no shapes to price it by")
-    groups = joined_groups([_groups(plan, places, Bound.EXPECTED) for places, _ in found])
+    groups = joined_groups([_groups(plan, item.places, Bound.EXPECTED) for item in found])
     done = fusable(plan.graph, groups)
     if not np.any(done):
         return no_effect(f"{len(groups):,} places of {kernel.title}, none of which can be one kernel")
-    return applies(_reason(plan, kernel, groups.select(done), [price for _, prices in found for price in prices]))
+    return applies(_reason(plan, kernel, groups.select(done), [price for item in found for price in item.prices]))
 
 
 def _reason(plan: CapturePlan, kernel: CustomKernel, groups: TaskGroups, prices: list[CustomPrice]) -> str:
@@ -95,28 +95,37 @@ def _reason(plan: CapturePlan, kernel: CustomKernel, groups: TaskGroups, prices:
 def _on_capture(plan: CapturePlan, parameters: Parameters, bound: Bound) -> CapturePlan:
     kernel = read_custom_kernel(Path(str(parameters[FILE])))
     found = list(_priced(plan, kernel))
-    groups = joined_groups([_groups(plan, places, bound) for places, _ in found]) if found else None
+    groups = joined_groups([_groups(plan, item.places, bound) for item in found]) if found else None
     if groups is None or not len(groups):
         return plan
     note = f"{ID}: {kernel.title} is priced at {kernel.efficiency_ratio:.0%} of the units' peak rates"
-    return fused_plan(plan, replace(groups, kernel=(kernel.title,) * len(groups)), bound, (note,))
+    unpriced = sum(item.unpriced_count for item in found)
+    notes = (note, f"{ID}: {unpriced} places without shapes stay as they are") if unpriced else (note,)
+    return fused_plan(plan, groups, bound, notes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PricedPlaces:
+    """Places of one rank with the price of the kernel at each, and how many have no shapes to price it by."""
+
+    places: RankPlaces
+    prices: list[CustomPrice]
+    unpriced_count: int
 
 
 def _groups(plan: CapturePlan, places: RankPlaces, bound: Bound) -> TaskGroups:
     return groups_of(plan.graph, places, places.found.pattern.title, TaskKind.MIX, bound).groups
 
 
-def _priced(plan: CapturePlan, kernel: CustomKernel) -> Iterator[tuple[RankPlaces, list[CustomPrice]]]:
+def _priced(plan: CapturePlan, kernel: CustomKernel) -> Iterator[_PricedPlaces]:
     """Yields the places of every rank whose kernel can be priced; a Python step per place."""
     for entry in plan.capture.job.ranks:
-        places = _rank_places(plan, kernel, entry.rank, entry.trace)
-        if places is not None and places[1]:
-            yield places
+        found = _rank_places(plan, kernel, entry.rank, entry.trace)
+        if found is not None and found.prices:
+            yield found
 
 
-def _rank_places(
-    plan: CapturePlan, kernel: CustomKernel, rank: int, trace: Trace
-) -> tuple[RankPlaces, list[CustomPrice]] | None:
+def _rank_places(plan: CapturePlan, kernel: CustomKernel, rank: int, trace: Trace) -> _PricedPlaces | None:
     found, device = own_pattern_places(prepared(trace), kernel.kernels, kernel.title), plan.device
     if found is None or device is None:
         return None
@@ -133,7 +142,8 @@ def _rank_places(
     fixed = np.array([price.fixed_ns for price in prices])
     at_peak = fixed + (expected - fixed) * kernel.efficiency_ratio
     worst = expected * (1 + MODEL_SPREAD_RATIO)
-    return RankPlaces(rank, found.select(known), at_peak, expected, worst, len(prices), has_types), prices
+    places = RankPlaces(rank, found.select(known), at_peak, expected, worst, len(prices), has_types)
+    return _PricedPlaces(places, prices, len(found) - len(prices))
 
 
 CUSTOM = Optimization(
