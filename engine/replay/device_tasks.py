@@ -113,7 +113,7 @@ def _streams(
     collectives: tuple[Collective, ...],
 ) -> Int32Array:
     """Returns a stream number per task: the one that computes most is COMPUTE, see ``CaptureGraph`` for the others."""
-    groups = sorted({collectives[index].group for index in collective[collective >= 0].tolist()})
+    groups = sorted({item.group for item in collectives})
     own = len(trace.tracks) + np.array([groups.index(item.group) for item in collectives], dtype=np.int64)
     # Collectives the timeline does not show run in a lane of their group.
     hidden = rows < 0
