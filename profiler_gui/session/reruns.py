@@ -263,11 +263,11 @@ class Reruns(RerunState):
 
     def _take_failure(self, failure: Failure) -> None:
         """Says what went wrong; what nobody asked for explicitly is said in the views, and not begun again."""
-        if self._activity is Activity.DESCRIBING and not failure.is_crash:
+        self._known.gave_advice_up |= self._activity is Activity.ADVISING
+        if self._activity in (Activity.DESCRIBING, Activity.ADVISING) and not failure.is_crash:
             self._known.unusable = failure
             self.described.emit()
             return
-        self._known.gave_advice_up |= self._activity is Activity.ADVISING
         self.failed.emit(failure)
 
 

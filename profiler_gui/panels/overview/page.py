@@ -184,7 +184,8 @@ class OverviewPage(QScrollArea):
     def _update_advising(self, what: str) -> None:
         reruns = self._session.reruns
         is_advising = reruns.activity is Activity.ADVISING
-        can_begin = reruns.place is not None and reruns.advice is None and not reruns.is_busy
+        is_possible = reruns.place is not None and reruns.unusable is None
+        can_begin = is_possible and reruns.advice is None and not reruns.is_busy
         progress = tr("Trying what could help… {what}", what=what) if is_advising else ""
         self._findings.show_advising(can_begin=can_begin, progress=progress)
 
