@@ -65,8 +65,10 @@ def device_waits(
     could_ns = np.where(tasks.is_first, LONG_AGO_NS, tasks.previous_end_ns + dispatch.switch_ns)
     could_ns = np.maximum(could_ns, known.latest_end_ns(tasks) + dispatch.switch_ns)
     could_ns = np.maximum(could_ns, dispatch.ready_ns())
+    # A capture that names its waits needs no guess what the host's calls are for.
+    unnamed = announced if len(recorded.before) == 0 else Pairs(recorded.before[:0], recorded.after[:0])
     guessed = (
-        announced,
+        unnamed,
         _before_collectives(tasks, dispatch, computes),
         _after_collectives(tasks, dispatch, computes, family),
         coincident(tasks, could_ns, told),

@@ -114,6 +114,23 @@ def test_members_that_are_missing_leave_collectives_unsplit(captures: Path) -> N
     assert graph.duration_ns[talks].max() > 60_000_000
 
 
+@pytest.mark.parametrize("level", ["level0", "level1", "level2"])
+def test_event_rows_order_gradients_and_their_exchange(captures: Path, level: str) -> None:
+    graph = graph_at(captures / "ascend/910b-cnn-ddp2-text" / level).graph
+    after = np.repeat(np.arange(len(graph)), np.diff(graph.predecessor_offsets))
+    across = (graph.stream[graph.predecessors] != Stream.HOST) & (graph.stream[after] != Stream.HOST)
+    across &= (graph.kind[after] != TaskKind.GAP) & (graph.rank[after] == 0)
+    pairs = [
+        (graph.operator(before).split("_")[0], graph.operator(task).split("_")[0], bool(graph.inferred[task]))
+        for before, task in zip(graph.predecessors[across].tolist(), after[across].tolist(), strict=True)
+    ]
+    # The four buckets wait for the kernels that fill them, what reads them waits for the exchange.
+    assert [pair[:2] for pair in pairs if pair[1] == "hcom"] == [("aclnnMuls", "hcom")] * 4
+    readers = [pair for pair in pairs if pair[0] == "hcom"]
+    assert [pair[1] for pair in readers] == ["MEMCPY", "MEMCPY", "MEMCPY", "aclnnInplaceCopy"]
+    assert not any(inferred for _, _, inferred in readers)
+
+
 def test_launches_that_found_the_queue_full_wait_for_the_device(captures: Path) -> None:
     capture = graph_at(captures / A100)
     graph = capture.graph
