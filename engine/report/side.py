@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from engine.core.number_format import format_bytes, format_count, format_duration_ns, format_ratio
 from engine.core.units import NS_PER_US
 from engine.report.simulation import SCHEMA, run_document
 from engine.whatif.results import Side
@@ -46,3 +49,45 @@ def _rank_document(side: Side, rank: int) -> dict[str, Any]:
         "fragmentation_ratio": 1 - allocated / reserved if reserved and allocated is not None else None,
         "stranded_bytes": side.stranded_bytes.get(rank),
     }
+
+
+_EIGHTHS = 8
+"""Parts a long run is shown in: its first and last one say whether it slows down."""
+
+
+def side_rows(before: Side, after: Side) -> list[tuple[str, str, str]]:
+    """Returns what changed between two sides beside the mean step, for people: the run's ends, memory, shares."""
+    rows: list[tuple[str, str, str]] = []
+    if min(len(before.step_ns), len(after.step_ns)) >= 2 * _EIGHTHS:
+        rows.append(("step, first eighth", _eighth(before, 0), _eighth(after, 0)))
+        rows.append(("step, last eighth", _eighth(before, -1), _eighth(after, -1)))
+    for name, one, other in (
+        ("allocated, fullest rank", before.peak_allocated_bytes, after.peak_allocated_bytes),
+        ("reserved, fullest rank", before.peak_reserved_bytes, after.peak_reserved_bytes),
+        ("stranded, worst rank", before.stranded_bytes, after.stranded_bytes),
+    ):
+        most = [max(values.values(), default=-1) for values in (one, other)]
+        if min(most) >= 0:
+            rows.append((name, format_bytes(most[0]), format_bytes(most[1])))
+    for name, attribute in (("allocator retries", "retries"), ("driver calls", "driver_calls")):
+        counts = [_events(side, attribute) for side in (before, after)]
+        if any(counts):
+            rows.append((name, format_count(counts[0]), format_count(counts[1])))
+    for name, share, changed in (
+        ("exposed communication", before.communication_share_ratio, after.communication_share_ratio),
+        ("waiting for a stage", before.bubble_ratio, after.bubble_ratio),
+    ):
+        if share or changed:
+            rows.append((name, format_ratio(share), format_ratio(changed)))
+    return rows
+
+
+def _eighth(side: Side, number: int) -> str:
+    return format_duration_ns(float(np.array_split(side.step_ns, _EIGHTHS)[number].mean()))
+
+
+def _events(side: Side, attribute: str) -> int:
+    """Returns how often something happened to the allocator of a simulated run, the class of ranks with most."""
+    if side.run is None:
+        return 0
+    return max(int(getattr(memory, attribute).sum()) for memory in side.run.memory)

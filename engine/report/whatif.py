@@ -12,7 +12,7 @@ from engine.core.units import NS_PER_US
 from engine.optimizations.interface import Applicability, Verdict
 from engine.optimizations.selection import Enabled
 from engine.report.optimizations import SIMULATOR_ONLY, switch_documents
-from engine.report.side import side_document
+from engine.report.side import side_document, side_rows
 from engine.whatif.results import Side, WhatIf
 
 SCHEMA = "cannscope.whatif/1"
@@ -139,6 +139,8 @@ def whatif_text(result: WhatIf) -> RenderableType:
     if result.refused:
         return Group(*parts, *(Text(f"refused: {item.reason}") for item in result.refused))
     parts.append(_contribution_table(result))
+    if result.contributions:
+        parts.append(_side_table(result))
     rows = [row for row in operator_rows(result.baseline, result.candidate) if row["delta_us"]]
     if rows:
         parts.append(_operator_table(rows[:SHOWN_OPERATORS]))
@@ -195,6 +197,13 @@ def _contribution_table(result: WhatIf) -> Table:
         why = f"{verdict.verdict.value}: {verdict.reason}" if verdict else ""
         gives = [_saved(value) for value in (found.gain_ns, found.alone_ns)] if found else ["–", "–"]
         table.add_row(item.text, *gives, Text(why))
+    return table
+
+
+def _side_table(result: WhatIf) -> Table:
+    table = Table("", "before", "after", box=None)
+    for row in side_rows(result.baseline, result.candidate):
+        table.add_row(*row)
     return table
 
 

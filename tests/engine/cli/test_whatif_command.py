@@ -123,6 +123,13 @@ def test_the_text_says_what_it_gives_and_which_switch_does_it(cannscope, job):
     assert "--recompute-granularity full" in out
 
 
+def test_a_long_run_is_shown_at_both_ends_with_what_memory_did(cannscope, job):
+    _, out, _ = cannscope("whatif", job, "--enable", "memory.recompute", "--set", "run.steps=20")
+
+    for words in ("step, first eighth", "step, last eighth", "reserved, fullest rank", "driver calls"):
+        assert words in out
+
+
 def test_the_catalogue_lists_every_optimization_with_its_real_switches(cannscope):
     code, out, err = cannscope("optimizations", "--json")
     document = json.loads(out)
