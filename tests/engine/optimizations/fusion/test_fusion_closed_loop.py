@@ -11,6 +11,7 @@ import pytest
 from engine.graph.checks import topological_order
 from engine.optimizations.fusion import OPTIMIZATIONS
 from engine.optimizations.interface import Bound, CapturePlan, Optimization, Verdict
+from engine.optimizations.memory.outcomes import plan_memory
 from engine.replay.capture_graph import CaptureGraph
 from engine.replay.job_graph import capture_graph
 from engine.replay.replay_time import replay_time
@@ -131,6 +132,14 @@ def test_blocks_of_scores_are_no_longer_asked_for() -> None:
     assert int(trace.memory.allocations.size_bytes[gone].max()) >= score_bytes
     kept = trace.memory.allocations.size_bytes[~gone]
     assert np.array_equal(edit.size_bytes[~gone], kept)
+
+
+@pytest.mark.parametrize("name", ["attention", "rms_norm", "swiglu", "softmax_dropout", "optimizer"])
+def test_the_memory_log_without_intermediates_peaks_where_the_job_does(name: str) -> None:
+    plan, toggle = plan_of("dense"), optimization(name)
+    predicted = plan_memory(toggle.on_capture(plan, toggle.defaults, Bound.EXPECTED))[0].outcome.peak_allocated_bytes
+    truth = recorded(toggle.on_scenario(scenario("dense"), toggle.defaults)).result.memory[0].peak_allocated_bytes[-1]
+    assert predicted == pytest.approx(int(truth), rel=0.01)
 
 
 def test_a_loss_over_a_vocabulary_that_ranks_share_cannot_be_one_kernel() -> None:
