@@ -78,3 +78,20 @@ def test_what_is_no_prediction_is_one_line(cannscope, predicted, tmp_path, text)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "whatif -o DIR" in err
+
+
+@pytest.mark.parametrize("identifier", ["fusion.attention", "fusion.swiglu"])
+def test_a_prediction_from_a_capture_holds_on_the_capture_of_the_job_with_it(cannscope, tmp_path, identifier):
+    path = tmp_path / "job.toml"
+    path.write_text(JOB, encoding="utf-8")
+    assert cannscope("simulate", path, "-o", tmp_path / "before")[0] == 0
+    assert cannscope("simulate", path, "--enable", identifier, "-o", tmp_path / "after")[0] == 0
+
+    code, _, err = cannscope("whatif", tmp_path / "before", "--enable", identifier, "-o", tmp_path / "out")
+    assert (code, err) == (0, "")
+    prediction = tmp_path / "out" / "prediction.json"
+    code, out, _ = cannscope("verify", prediction, tmp_path / "after", "--log", tmp_path / "log", "--json")
+
+    assert code == 0, out
+    assert abs(json.loads(out)["step_error_ratio"]) < 0.05
+    assert json.loads(prediction.read_text(encoding="utf-8"))["provenance"]["files_sha256"]
