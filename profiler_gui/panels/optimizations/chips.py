@@ -59,7 +59,7 @@ def chip_of(optimization: Optimization, applicability: Applicability | None, ref
         Verdict.APPLIES: ("applies", tr("✓ applies")),
         Verdict.NO_EFFECT: ("no effect", tr("○ no effect")),
         Verdict.ALREADY_ON: ("already on", tr("● already on")),
-        Verdict.NEEDS_TWIN: ("twin", tr("⧉ needs a twin")),
+        Verdict.NEEDS_TWIN: ("twin", tr("◇ needs a twin")),
     }
     kind, text = kinds.get(applicability.verdict, ("unknown", tr("? cannot be told")))
     return ChipText(kind, text, reason)

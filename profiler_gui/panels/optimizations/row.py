@@ -34,10 +34,8 @@ class ToggleRow(QWidget):
     def __init__(self, optimization: Optimization, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.optimization = optimization
-        self.box = QCheckBox(optimization.title.replace("&", "&&"))
-        self.box.setAccessibleName(optimization.title)
-        self.box.setToolTip("\n\n".join(filter(None, (optimization.summary, optimization.id))))
-        self.box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.box = ShortenedBox(optimization.title)
+        self.box.setToolTip("\n\n".join(filter(None, (optimization.title, optimization.summary, optimization.id))))
         self.box.clicked.connect(self.switched)
         self.chip = Chip(theme)
         self.reason = QLabel()
@@ -83,6 +81,24 @@ class ToggleRow(QWidget):
         sought = text.casefold()
         item = self.optimization
         return any(sought in part.casefold() for part in (item.title, item.id, item.summary))
+
+
+class ShortenedBox(QCheckBox):
+    """A checkbox whose text is cut off where there is no room; its name for screen readers stays whole."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._whole = text
+        self.setAccessibleName(text)
+        self.setText(text.replace("&", "&&"))
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Qt: another width shows more or less of it."""
+        super().resizeEvent(event)
+        room_px = self.width() - INDENT_PX
+        shown = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, room_px)
+        self.setText(shown.replace("&", "&&"))
 
 
 class SwitchLine(QWidget):

@@ -1,10 +1,8 @@
-"""Memory before and after: bars of the fullest rank, and curves on the same axes."""
+"""Memory before and after as curves on the same axes."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
@@ -12,91 +10,13 @@ from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen, QPoly
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from engine.core.number_format import format_bytes, format_count, format_duration_ns
-from profiler_gui.toolkit.bars import Bar, Part
-from profiler_gui.toolkit.fills import ALLOCATED, CACHED, OTHER_MEMORY
+from profiler_gui.panels.whatif.courses import Level, MemoryCourse
 from profiler_gui.toolkit.theme import Theme
 from profiler_gui.toolkit.translations import tr
 
-if TYPE_CHECKING:  # the engine's tables are imported after the first paint
-    from engine.core.arrays import Float64Array, Int64Array
-    from engine.trace import Trace
-    from engine.whatif.results import Side
-
-FEWEST_STEPS = 3
-"""A history of fewer steps says less than what happens inside one."""
 GAP_ALPHA = 60
 MARKS = 6
 """On the axis of sizes, at most: a power of two apart, so that they are round in every binary unit."""
-
-
-def memory_bar(title: str, side: Side, *, is_current: bool) -> Bar | None:
-    """Returns what the fullest rank had at its highest; None where no memory is known.
-
-    Stranded memory is that of the worst miss, drawn inside what was reserved and not allocated.
-    """
-    if not side.peak_reserved_bytes:
-        return None
-    rank = max(side.peak_reserved_bytes, key=side.peak_reserved_bytes.__getitem__)
-    reserved = side.peak_reserved_bytes[rank]
-    allocated = min(side.peak_allocated_bytes.get(rank, 0), reserved)
-    stranded = min(max(side.stranded_bytes.get(rank, 0), 0), reserved - allocated)
-    named = (
-        ("allocated", tr("allocated"), allocated, ALLOCATED),
-        ("stranded", tr("stranded"), stranded, OTHER_MEMORY),
-        ("cached", tr("cached"), reserved - allocated - stranded, CACHED),
-    )
-    parts = tuple(
-        Part(key, float(size), f"{word} {format_bytes(size)}", (f"{word} {format_bytes(size)}", word), fill)
-        for key, word, size, fill in named
-        if size > 0
-    )
-    return Bar(title, parts, format_bytes(reserved), is_current=is_current)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Level:
-    """One line: what holds from each x on.
-
-    Attributes:
-        x: float64, shape (n,), ascending.
-        y_bytes: int64, shape (n,).
-    """
-
-    x: Float64Array
-    y_bytes: Int64Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MemoryCourse:
-    """Memory of one rank over a run, or inside its recorded steps.
-
-    Attributes:
-        over_steps: Whether x counts steps; else it is ns from the start of the trace.
-        reserved: Taken from the driver.
-        allocated: In use.
-    """
-
-    over_steps: bool
-    reserved: Level
-    allocated: Level
-
-
-def course_of(trace: Trace | None) -> MemoryCourse | None:
-    """Returns the course of a trace's memory: step by step where it keeps that, else its curve; None for neither."""
-    if trace is None:
-        return None
-    from engine.analyses.step_history import step_history
-
-    history = step_history(trace)
-    if history is not None and len(history) >= FEWEST_STEPS:
-        steps = np.arange(len(history), dtype=np.float64)
-        return MemoryCourse(True, Level(steps, history.peak_reserved_bytes), Level(steps, history.peak_allocated_bytes))
-    curve = max(trace.memory.curves, key=lambda item: len(item.time_ns), default=None)
-    if curve is None or not len(curve.time_ns):
-        return None
-    known = (curve.reserved_bytes >= 0) & (curve.allocated_bytes >= 0)
-    x = curve.time_ns[known].astype(np.float64)
-    return MemoryCourse(False, Level(x, curve.reserved_bytes[known]), Level(x, curve.allocated_bytes[known]))
 
 
 class MemoryCourses(QWidget):
@@ -132,14 +52,13 @@ class MemoryCourses(QWidget):
         differs = before is not None and after is not None and before.over_steps != after.over_steps
         self._before, self._after, self._shows = before, None if differs else after, shows
         self._peaks_bytes = peaks_bytes
-        peaks = [int(item.reserved.y_bytes.max()) for item in (before, self._after) if item and len(item.reserved.x)]
-        self.setAccessibleDescription(" → ".join(format_bytes(peak) for peak in peaks))
+        self.setAccessibleDescription(" → ".join(format_bytes(peak) for peak in peaks_bytes if peak is not None))
         self.update()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to draw."""
-        return self._before is None and self._after is None
+        return self._before is None and self._after is None and not any(self._peaks_bytes)
 
     def sizeHint(self) -> QSize:
         """Qt: a picture."""
@@ -156,8 +75,9 @@ class MemoryCourses(QWidget):
             return
         self._paint_grid(painter)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if all(self._shows) and self._before is not None and self._after is not None:
-            self._paint_gap(painter, self._before, self._after)
+        levels = [course.reserved if course is not None else None for course in (self._before, self._after)]
+        if all(self._shows) and levels[0] is not None and levels[1] is not None:
+            self._paint_gap(painter, levels[0], levels[1])
         for course, role, shown in (
             (self._before, colours.baseline, self._shows[0]),
             (self._after, colours.candidate, self._shows[1]),
@@ -165,24 +85,26 @@ class MemoryCourses(QWidget):
             if course is not None and shown:
                 painter.setPen(QPen(QColor(role), 1, Qt.PenStyle.DashLine))
                 painter.drawPolyline(self._line(course.allocated))
-                painter.setPen(QPen(QColor(role), 2))
-                painter.drawPolyline(self._line(course.reserved))
+                if course.reserved is not None:
+                    painter.setPen(QPen(QColor(role), 2))
+                    painter.drawPolyline(self._line(course.reserved))
         self._paint_peaks(painter)
 
     def _paint_peaks(self, painter: QPainter) -> None:
-        """Draws a level for a run of which only the peak is known."""
+        """Draws a level for a run of which only the peak of what is reserved is known."""
         colours, plot = self._theme.colours, self._plot()
         sides = (
             (self._before, self._peaks_bytes[0], colours.baseline, self._shows[0], tr("A")),
             (self._after, self._peaks_bytes[1], colours.candidate, self._shows[1], tr("B")),
         )
         for course, peak, role, shown, letter in sides:
-            if course is None and peak is not None and shown:
+            if (course is None or course.reserved is None) and peak is not None and shown:
                 y_px = plot.bottom() - peak / self._limits()[1] * plot.height()
                 painter.setPen(QPen(QColor(role), 2, Qt.PenStyle.DotLine))
                 painter.drawLine(QPointF(plot.left(), y_px), QPointF(plot.right(), y_px))
                 text = tr("{run}: at most {size} reserved", run=letter, size=format_bytes(peak))
-                painter.drawText(QPointF(plot.left() + 8, y_px - 4), text)
+                x_px = plot.left() + 8 if role == colours.baseline else plot.center().x()
+                painter.drawText(QPointF(x_px, y_px - 4), text)
 
     def _paint_grid(self, painter: QPainter) -> None:
         plot, colours, metrics = self._plot(), self._theme.colours, self.fontMetrics()
@@ -204,15 +126,17 @@ class MemoryCourses(QWidget):
             words = QRectF(plot.left(), plot.bottom() + 2, plot.width(), metrics.height())
             painter.drawText(words, Qt.AlignmentFlag.AlignRight, end)
             legend = tr("A grey, B coloured · reserved thick, allocated dashed")
+            if course.reserved is None:
+                legend = tr("A grey, B coloured · reserved at most when replayed · allocated as recorded, dashed")
             painter.drawText(words, Qt.AlignmentFlag.AlignLeft, legend)
 
-    def _paint_gap(self, painter: QPainter, before: MemoryCourse, after: MemoryCourse) -> None:
+    def _paint_gap(self, painter: QPainter, before: Level, after: Level) -> None:
         """Fills what lies between the two lines: the saving, or the loss."""
-        outline = self._line(before.reserved)
-        back = self._line(after.reserved)
+        outline = self._line(before)
+        back = self._line(after)
         for index in range(back.size() - 1, -1, -1):  # as many points as pixels
             outline.append(back.at(index))
-        saves = after.reserved.y_bytes.max(initial=0) <= before.reserved.y_bytes.max(initial=0)
+        saves = after.y_bytes.max(initial=0) <= before.y_bytes.max(initial=0)
         colour = QColor(self._theme.colours.computing if saves else self._theme.colours.error)
         colour.setAlpha(GAP_ALPHA)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -243,18 +167,19 @@ class MemoryCourses(QWidget):
             last, _ = self._limits()
             x = (event.pos().x() - plot.left()) / max(plot.width() - 1, 1) * last
             lines = [
-                f"{name}: {format_bytes(_at(course.reserved, x))} · {format_bytes(_at(course.allocated, x))}"
+                f"{name}: {_levels_text(course, x)}"
                 for name, course in ((tr("A"), self._before), (tr("B"), self._after))
-                if course is not None and len(course.reserved.x)
+                if course is not None and len(course.allocated.x)
             ]
             QToolTip.showText(event.globalPos(), "\n".join(lines), self)
             return True
         return super().event(event)
 
     def _limits(self) -> tuple[float, float]:
-        courses = [item for item in (self._before, self._after) if item is not None and len(item.reserved.x)]
-        last = max((float(item.reserved.x[-1]) for item in courses), default=1.0)
-        levels = [float(item.reserved.y_bytes.max()) for item in courses]
+        courses = [item for item in (self._before, self._after) if item is not None and len(item.allocated.x)]
+        last = max((float(item.allocated.x[-1]) for item in courses), default=1.0)
+        drawn = (level for item in courses for level in (item.reserved, item.allocated) if level is not None)
+        levels = [float(level.y_bytes.max(initial=0)) for level in drawn]
         levels += [float(peak) for peak in self._peaks_bytes if peak is not None]
         return last or 1.0, max(levels, default=1.0) * 1.05 or 1.0
 
@@ -263,6 +188,11 @@ class MemoryCourses(QWidget):
         left_px = metrics.horizontalAdvance("00.00 GiB") + 8
         top_px, bottom_px = metrics.height() / 2 + 2, metrics.height() + 4
         return QRectF(left_px, top_px, max(self.width() - left_px - 6, 10), max(self.height() - top_px - bottom_px, 10))
+
+
+def _levels_text(course: MemoryCourse, x: float) -> str:
+    levels = (course.reserved, course.allocated)
+    return " · ".join(format_bytes(_at(level, x)) for level in levels if level is not None)
 
 
 def _at(level: Level, x: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import Qt
@@ -9,8 +10,9 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QTabW
 
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.item_models.table_view import FilteredTable
+from profiler_gui.panels.whatif.courses import MemoryCourse, course_of
 from profiler_gui.panels.whatif.history import RunHistory
-from profiler_gui.panels.whatif.memory import MemoryCourse, MemoryCourses, course_of
+from profiler_gui.panels.whatif.memory import MemoryCourses
 from profiler_gui.panels.whatif.operators import delta_table
 from profiler_gui.panels.whatif.summary import ComparisonSummary
 from profiler_gui.panels.whatif.timelines import MakeTimeline, PairedTimelines
@@ -190,9 +192,10 @@ class WhatIfPage(QWidget):
             box.setEnabled(box.count() > 1)
 
     def _course(self, run: TriedRun) -> MemoryCourse | None:
-        """Returns the memory of the rank in view in a run; of the run as it is what was recorded, where that is known.
+        """Returns the memory of the rank in view in a run.
 
-        Replayed timelines have no memory: an allocator is replayed for its peaks.
+        Replayed timelines have none: an allocator is replayed for its peaks. Of the run as it is there is what was
+        recorded; what it reserved is left away, since the replay begins with an empty cache and is compared with B.
         """
         recorded = self._session.document if run.number == BASELINE else None
         for document in (run.timeline, recorded):
@@ -202,7 +205,7 @@ class WhatIfPage(QWidget):
                 key = ("course", run.number, document is recorded, rank)
                 course = self._session.derived(key, partial(course_of, trace))
                 if course is not None:
-                    return course
+                    return replace(course, reserved=None) if document is recorded else course
         return None
 
     def _peak_bytes(self, run: TriedRun) -> int | None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from profiler_gui.panels.whatif.memory import memory_bar
+from profiler_gui.panels.whatif.courses import memory_bar
 from profiler_gui.panels.whatif.waterfall import Rung, Waterfall, rungs_of
 from profiler_gui.panels.whatif.words import facts, reasons, run_title
 from profiler_gui.session.run_tree import BASELINE, TriedRun

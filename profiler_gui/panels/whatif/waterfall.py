@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the engine's what-ifs are imported after the first paint
 
 LEAST_INTERACTION_RATIO = 0.0005
 """Of the baseline: what toggles do to each other below this is not drawn."""
-CUT_BELOW_RATIO = 0.5
+CUT_BELOW_RATIO = 0.8
 """Where everything happens above this share of the largest value, the axis begins above zero and says so."""
 BASELINE = Fill(lambda colours: colours.baseline)
 CANDIDATE = Fill(lambda colours: colours.candidate)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtWidgets import QLabel, QWidget
@@ -6,7 +8,7 @@ from engine.optimizations.selection import Refusal
 from engine.workloads.results import RunStatus
 from profiler_gui.commands.command import CommandRegistry
 from profiler_gui.panels.whatif.actions import whatif_commands
-from profiler_gui.panels.whatif.memory import course_of, memory_bar
+from profiler_gui.panels.whatif.courses import course_of, memory_bar
 from profiler_gui.panels.whatif.operators import delta_table
 from profiler_gui.panels.whatif.page import WhatIfPage
 from profiler_gui.panels.whatif.waterfall import Waterfall, rungs_of
@@ -243,7 +245,8 @@ def test_what_it_gives_opens_as_run_b(page, world):
 
 def test_a_trace_without_memory_has_no_course_and_the_picture_says_so(page, world):
     assert course_of(drawn_document(A).job.ranks[0].trace) is None
-    answer(world)
+    side = sample_side(peak_reserved_bytes={})
+    answer(world, baseline=side, candidate=side)
     timelines(world)
     page.tabs.setCurrentWidget(page.memory)
     assert page.memory.is_empty
@@ -255,6 +258,8 @@ def test_courses_of_a_capture_are_drawn_on_one_scale(page, qwen3):
     assert not course.over_steps
     assert np.all(course.reserved.y_bytes >= course.allocated.y_bytes)
     page.memory.set_courses(course, course, (True, True))
+    assert not page.memory.grab().isNull()
+    page.memory.set_courses(replace(course, reserved=None), None, (True, True), (10 * GIB, 9 * GIB))
     page.tabs.setCurrentWidget(page.memory)
     assert not page.memory.is_empty
     assert not page.memory.grab().isNull()
