@@ -21,6 +21,7 @@ WEAK_ERROR_RATIO = 0.05
 """Above this replay error a prediction is weak (as the reports of this product have always said)."""
 WEAK_INFERRED_RATIO = 0.5
 """More than half of a gain on inferred dependencies: the other explanation of the recording would halve it."""
+FEWER_REPLICAS = "a step of a replica lasts as long with other numbers of replicas"
 SMALLEST_GAIN_RATIO = 1e-6
 """Of the step: gains below are rounding, of which no share can be told."""
 
@@ -44,6 +45,9 @@ def capture_what_if(
     gain = replays.gain(changes)
     share = replays.inferred_share_ratio(gain.expected_ns)
     error = baseline.replayed.error_ratio
+    count = subject.baseline(cancel=cancel).device_count
+    devices = devices_for_equal_throughput(subject.job, count, baseline.mean_step_ns, candidate.mean_step_ns)
+    assumed = changes.plan.assumptions if devices in (None, count) else (*changes.plan.assumptions, FEWER_REPLICAS)
     notes = tuple(f"{item.message} ({item.count})" for item in subject.capture.diagnostics)
     return WhatIf(
         name=subject.name,
@@ -57,10 +61,8 @@ def capture_what_if(
         inferred_share_ratio=share,
         replay_error_ratio=error,
         weak=weakness(error, share),
-        assumptions=changes.plan.assumptions,
-        devices_for_equal_throughput=devices_for_equal_throughput(
-            subject.job, subject.baseline(cancel=cancel).device_count, baseline.mean_step_ns, candidate.mean_step_ns
-        ),
+        assumptions=assumed,
+        devices_for_equal_throughput=devices,
         notes=notes,
     )
 

@@ -18,7 +18,7 @@ from engine.whatif.capture_side import CaptureRun, capture_run, capture_side
 from engine.whatif.recorded_device import RecordedDevice, recorded_device
 from engine.whatif.results import Side
 from engine.whatif.scenario_side import scenario_side
-from engine.workloads.scenario import Scenario
+from engine.workloads.scenario import Scenario, WorkloadKind
 from engine.workloads.scenario_file import read_scenario
 
 SCENARIO_SUFFIX = ".toml"
@@ -116,6 +116,15 @@ def capture_subject(
     return CaptureSubject(job, capture, recorded_device(job))
 
 
+def scenario_subject(scenario: Scenario, path: Path | None = None) -> ScenarioSubject:
+    """Returns a simulated job as a subject. Raises ScenarioError for a service."""
+    if scenario.kind is not WorkloadKind.TRAINING:
+        where = f"{path}: " if path is not None else ""
+        message = "is about training jobs in this release; serve with other settings: cannscope simulate --enable"
+        raise ScenarioError(f'{where}kind = "{scenario.kind.value}": what-if {message}')
+    return ScenarioSubject(scenario, path)
+
+
 def open_subject(
     paths: Sequence[Path],
     overrides: Mapping[tuple[str, ...], Any] | None = None,
@@ -143,7 +152,7 @@ def open_subject(
     if scenarios and len(paths) > 1:
         raise ScenarioError(f"{scenarios[0]}: a scenario stands alone; give it, or the paths of one capture")
     if scenarios:
-        return ScenarioSubject(read_scenario(scenarios[0], overrides), scenarios[0])
+        return scenario_subject(read_scenario(scenarios[0], overrides), scenarios[0])
     if overrides:
         key = ".".join(next(iter(overrides)))
         raise ScenarioError(f"{key}: a capture has no keys to set; make a scenario of it with: cannscope twin PATH")

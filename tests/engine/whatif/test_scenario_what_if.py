@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, no_progress
 from engine.optimizations.interface import Verdict
 from engine.optimizations.selection import enabled_from_texts
@@ -161,6 +162,14 @@ def test_a_toml_file_is_a_scenario(tmp_path):
 
     assert subject.scenario.run.steps == 1
     assert subject.path == path
+
+
+def test_a_service_is_refused_with_what_to_do_instead(tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text('kind = "serving"\n[model]\npreset = "qwen2-1.5b"\n[device]\npreset = "910b2"\n', encoding="utf-8")
+
+    with pytest.raises(ScenarioError, match="simulate --enable"):
+        open_subject([path])
 
 
 IDS = [item.id for item in sample_registry()]
