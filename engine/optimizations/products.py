@@ -40,13 +40,15 @@ class Products:
         return answer
 
 
-def products_of(graph: TaskGraph, task: Int32Array | None = None) -> Products:
+def products_of(graph: TaskGraph, task: Int32Array | None = None, tokens: int = 0) -> Products:
     """Returns the products among tasks (all of the graph by default) whose operands' shapes are matrices.
 
-    What counts as tokens is always told by all products of the graph: a forward pass alone sums over none.
+    What counts as tokens is told by all products of the graph: a forward pass alone sums over none. Who asks often
+    finds that out once and gives it.
     """
-    whole = _products(graph, np.flatnonzero(graph.kind == TaskKind.CUBE), 0)
-    return whole if task is None else _products(graph, task[graph.kind[task] == TaskKind.CUBE], whole.tokens)
+    if task is None:
+        return _products(graph, np.flatnonzero(graph.kind == TaskKind.CUBE), tokens)
+    return _products(graph, task[graph.kind[task] == TaskKind.CUBE], tokens or products_of(graph).tokens)
 
 
 def _products(graph: TaskGraph, cubes: AnyArray, known_tokens: int) -> Products:

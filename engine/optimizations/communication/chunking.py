@@ -5,7 +5,7 @@ from engine.optimizations.answers import already_listed, applies, no_effect, swi
 from engine.optimizations.communication.chunked_products import chunk_pairs, chunked
 from engine.optimizations.communication.exposure import per_step
 from engine.optimizations.communication.scenario_exchanges import no_tensor_group, tensor_transfers_per_step
-from engine.optimizations.communication.tensor_transfers import nothing_to_hide, tensor_transfers
+from engine.optimizations.communication.tensor_transfers import tensor_transfers, transfers_to_hide
 from engine.optimizations.interface import (
     Applicability,
     Bound,
@@ -38,10 +38,9 @@ def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability
 def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     if int(parameters["chunks"]) == 1:
         return no_effect("one chunk is the whole transfer")
-    settled = nothing_to_hide(plan)
-    if settled is not None:
-        return settled
-    transfers = tensor_transfers(plan.graph)
+    transfers = transfers_to_hide(plan)
+    if isinstance(transfers, Applicability):
+        return transfers
     pairs = chunk_pairs(transfers)
     if len(pairs) == 0:
         return no_effect("no exposed transfer of a tensor group stands next to a product")

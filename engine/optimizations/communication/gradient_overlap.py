@@ -22,6 +22,7 @@ from engine.optimizations.communication.unlisted import followed_ranks, with_fin
 from engine.optimizations.communication.weight_order import by_gradients
 from engine.optimizations.graph_edits import edges_of, launches_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
+from engine.optimizations.products import products_of
 from engine.trace.intervals import EMPTY, covered_ns
 
 _STILL_COMPUTING = 0.1
@@ -70,14 +71,17 @@ def step_starts(graph: TaskGraph, seen: Exposure, rank: int) -> dict[int, int]:
     return {step: int(seen.schedule.start_ns[rows[steps == step]].min()) for step in np.unique(steps).tolist()}
 
 
-def exchanges_behind_backward(recorded: TaskGraph) -> Exchanges | None:
+def exchanges_behind_backward(recorded: TaskGraph, seen: Exposure | None = None) -> Exchanges | None:
     """Returns the gradient exchanges that could run beside a backward pass, None where there is none.
 
-    A call counts where all members of its group are known, all of them have such a pass, and none has begun before the
-    pass was through.
+    A call counts where all members of its group are known and all of them have such a pass.
+
+    Args:
+        recorded: The tasks.
+        seen: When they run, where the caller knows.
     """
     graph = with_fine_gaps(recorded)
-    known = exposure(graph, calls_of(graph))
+    known = seen if seen is not None and graph is recorded else exposure(graph, calls_of(graph))
     gradients = known.calls.of(Role.GRADIENTS)
     calls = gradients.select(gradients.split)
     computing, followed = rank_computing(graph, known.schedule), followed_ranks(graph)
@@ -166,7 +170,10 @@ def _by_gradients(plan: CapturePlan, found: Exchanges) -> tuple[Stretch, ...]:
     elements = whole_bytes(replace(plan, graph=found.graph), found.calls) / element_bytes(found.graph, found.calls)
     keys = [id(stretch) for stretch in found.stretch]
     total = {key: float(sum(elements[row] for row, item in enumerate(keys) if item == key)) for key in set(keys)}
-    known = {key: by_gradients(found.graph, item, total[key]) for key, item in zip(keys, found.stretch, strict=True)}
+    tokens = products_of(found.graph).tokens
+    # Exchanges of one rank and step share their pass, which is measured once.
+    passes = dict(zip(keys, found.stretch, strict=True))
+    known = {key: by_gradients(found.graph, item, total[key], tokens) for key, item in passes.items()}
     return tuple(known[key] for key in keys)
 
 

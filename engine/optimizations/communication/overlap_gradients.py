@@ -56,7 +56,7 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
 
 def _behind_backward(plan: CapturePlan, seen: Exposure, exposed_ns: float) -> Applicability:
     graph = plan.graph
-    found = exchanges_behind_backward(graph)
+    found = exchanges_behind_backward(graph, seen)
     if found is None:
         return unknown(
             f"{format_duration_ns(exposed_ns)} of gradient transfer is exposed, but not every member's capture lists "

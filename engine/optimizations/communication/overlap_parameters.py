@@ -52,7 +52,7 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     whole_ns = per_step(graph, float(graph.duration_ns[seen.calls.task[split]].sum()))
     if exposed_ns <= EXPOSED_SHARE * whole_ns:
         return no_effect(f"of {format_duration_ns(whole_ns)} per step {format_duration_ns(exposed_ns)} is exposed")
-    if gathers_before_forward(graph) is None:
+    if gathers_before_forward(graph, seen) is None:
         return unknown(
             f"{format_duration_ns(exposed_ns)} of gathering weights is exposed, but not every member's capture lists "
             "the kernels of its forward pass"

@@ -14,8 +14,8 @@ from engine.optimizations.communication.scenario_exchanges import no_tensor_grou
 from engine.optimizations.communication.tensor_transfers import (
     ADDITIONS,
     Transfers,
-    nothing_to_hide,
     tensor_transfers,
+    transfers_to_hide,
 )
 from engine.optimizations.graph_edits import edges_of, with_column, with_edges
 from engine.optimizations.interface import (
@@ -81,10 +81,9 @@ def _independent(transfers: Transfers) -> tuple[BoolArray, Int32Array]:
 
 def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     del parameters
-    settled = nothing_to_hide(plan)
-    if settled is not None:
-        return settled
-    transfers = tensor_transfers(plan.graph)
+    transfers = transfers_to_hide(plan)
+    if isinstance(transfers, Applicability):
+        return transfers
     chosen, _ = _independent(transfers)
     if not chosen.any():
         return no_effect("every exposed transfer is needed by what is computed next")

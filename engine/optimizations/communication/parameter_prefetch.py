@@ -17,6 +17,7 @@ from engine.optimizations.communication.unlisted import followed_ranks, with_fin
 from engine.optimizations.communication.weight_order import by_weights
 from engine.optimizations.graph_edits import edges_of, with_tasks
 from engine.optimizations.interface import Bound, CapturePlan
+from engine.optimizations.products import products_of
 
 ASSUMPTION = (
     "weights gathered behind the optimizer of one step are gathered beside the forward pass of the next: in the "
@@ -46,10 +47,15 @@ class Gathers:
     end_ratio: Float64Array
 
 
-def gathers_before_forward(recorded: TaskGraph) -> Gathers | None:
-    """Returns the gathers that could run beside a forward pass, None where there is none."""
+def gathers_before_forward(recorded: TaskGraph, seen: Exposure | None = None) -> Gathers | None:
+    """Returns the gathers that could run beside a forward pass, None where there is none.
+
+    Args:
+        recorded: The tasks.
+        seen: When they run, where the caller knows.
+    """
     graph = with_fine_gaps(recorded)
-    known = exposure(graph, calls_of(graph))
+    known = seen if seen is not None and graph is recorded else exposure(graph, calls_of(graph))
     gathers = known.calls.of(Role.PARAMETERS)
     calls = gathers.select(gathers.split)
     computing, followed = rank_computing(graph, known.schedule), followed_ranks(graph)
@@ -114,7 +120,10 @@ def _by_weights(plan: CapturePlan, found: Gathers) -> tuple[Stretch, ...]:
     elements = whole_bytes(replace(plan, graph=found.graph), found.calls) / HALF_BYTES
     keys = [id(stretch) for stretch in found.stretch]
     total = {key: float(sum(elements[row] for row, item in enumerate(keys) if item == key)) for key in set(keys)}
-    known = {key: by_weights(found.graph, item, total[key]) for key, item in zip(keys, found.stretch, strict=True)}
+    tokens = products_of(found.graph).tokens
+    # Gathers of one rank and step share their pass, which is measured once.
+    passes = dict(zip(keys, found.stretch, strict=True))
+    known = {key: by_weights(found.graph, item, total[key], tokens) for key, item in passes.items()}
     return tuple(known[key] for key in keys)
 
 

@@ -91,8 +91,8 @@ def tensor_transfers(graph: TaskGraph, known: Exposure | None = None) -> Transfe
     return Transfers(graph, seen, calls, producer, consumer, between, is_exposed)
 
 
-def nothing_to_hide(plan: CapturePlan) -> Applicability | None:
-    """Returns why transfers of tensor groups cannot be hidden, None where they may be."""
+def transfers_to_hide(plan: CapturePlan) -> Transfers | Applicability:
+    """Returns the transfers of tensor groups of which some are exposed, or why there are none to hide."""
     graph = plan.graph
     seen = exposure(graph, calls_of(graph))
     tensor = seen.calls.role == Role.TENSOR
@@ -107,7 +107,7 @@ def nothing_to_hide(plan: CapturePlan) -> Applicability | None:
     if not transfers.is_exposed.any():
         whole_ns = per_step(graph, float(graph.duration_ns[transfers.calls.task].sum()))
         return no_effect(f"{format_duration_ns(whole_ns)} of such transfers per step runs beside computing already")
-    return None
+    return transfers
 
 
 def mixed_tasks(graph: TaskGraph) -> int:

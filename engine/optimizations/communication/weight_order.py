@@ -16,7 +16,7 @@ LEAST_RATIO = 0.5
 _EMBEDDING_WORDS = ("embedding", "scatter", "indexput", "gather")
 
 
-def by_gradients(graph: TaskGraph, stretch: Stretch, elements: float) -> Stretch:
+def by_gradients(graph: TaskGraph, stretch: Stretch, elements: float, tokens: int = 0) -> Stretch:
     """Returns a backward pass measured by the gradients it has completed instead of by its time.
 
     Products that sum over tokens make gradients of weights as large as their result. What they do not account for, the
@@ -27,8 +27,9 @@ def by_gradients(graph: TaskGraph, stretch: Stretch, elements: float) -> Stretch
         graph: The tasks.
         stretch: The pass.
         elements: Gradients the rank exchanges.
+        tokens: As ``products_of`` the whole graph tells them, where the caller knows.
     """
-    found = products_of(graph, np.sort(stretch.task))
+    found = products_of(graph, np.sort(stretch.task), tokens)
     made = found.makes_weight_gradient
     task, amount = found.task[made], (found.m * found.n)[made].astype(np.float64)
     place = _places(stretch, task)
@@ -42,7 +43,7 @@ def by_gradients(graph: TaskGraph, stretch: Stretch, elements: float) -> Stretch
     return _measured(stretch, place, amount, (max(rest, 0.0), len(stretch.task) - 1))
 
 
-def by_weights(graph: TaskGraph, stretch: Stretch, elements: float) -> Stretch:
+def by_weights(graph: TaskGraph, stretch: Stretch, elements: float, tokens: int = 0) -> Stretch:
     """Returns a forward pass measured by the weights its products need; the rest, the embedding, is needed at once.
 
     A head that shares its weights with the embedding is needed with it.
@@ -51,8 +52,9 @@ def by_weights(graph: TaskGraph, stretch: Stretch, elements: float) -> Stretch:
         graph: The tasks.
         stretch: The pass.
         elements: Weights the rank gathers.
+        tokens: See ``by_gradients``.
     """
-    found = products_of(graph, np.sort(stretch.task))
+    found = products_of(graph, np.sort(stretch.task), tokens)
     task, amount = found.task, (found.k * found.n).astype(np.float64)
     # What follows once all weights were needed is a backward pass, whose products need the same ones again.
     amount = np.diff(np.minimum(np.cumsum(amount), elements), prepend=0.0)

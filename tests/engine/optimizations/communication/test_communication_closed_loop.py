@@ -1,10 +1,12 @@
 """Communication toggles on recorded simulated jobs against the jobs simulated with them."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+from engine.graph.task_graph import TaskKind
+from engine.optimizations.graph_edits import with_column, with_names
 from engine.optimizations.interface import Bound, Verdict
 from tests.support.toggled_jobs import closed_loop, plan_of, step_ns, toggle
 
@@ -109,3 +111,20 @@ def test_buckets_carry_the_bytes_of_the_whole_exchange_and_meet_on_every_rank(na
     sizes = np.bincount(moved.rendezvous[moved.rendezvous >= 0])
     assert set(sizes[sizes > 0].tolist()) <= set(np.bincount(graph.rendezvous[graph.rendezvous >= 0]).tolist())
     assert np.count_nonzero(moved.origin_event >= 0) == np.count_nonzero(graph.origin_event >= 0)
+
+
+@pytest.mark.parametrize("identifier", ["communication.chunking", "communication.overlap_tensor_parallel"])
+def test_products_fused_with_their_transfer_are_not_overlapped_again(identifier):
+    item, fused = toggle(identifier), toggle("fusion.matmul_all_reduce")
+    plan = fused.on_capture(plan_of("tensors"), fused.defaults, Bound.EXPECTED)
+    assert item.check_capture(plan, item.defaults).verdict is Verdict.NO_EFFECT
+
+
+def test_fused_kernels_of_a_capture_are_told_to_hide_their_transfers():
+    item, plan = toggle("communication.chunking"), plan_of("alone")
+    graph, (name,) = with_names(plan.graph, ("aclnnMatmulAllReduce_MatmulAllReduceAiCore_MatmulAllReduce",))
+    products = np.flatnonzero(graph.kind == TaskKind.CUBE)[:3]
+    renamed = replace(plan, graph=with_column(graph, "name", products, int(name)))
+    told = item.check_capture(renamed, item.defaults)
+    assert told.verdict is Verdict.NO_EFFECT
+    assert told.reason.startswith("3 fused kernels (MC2)")
