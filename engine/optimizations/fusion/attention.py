@@ -24,7 +24,7 @@ _CAPTURE = PatternFusion(
     id=ID,
     targets=(Target("attention", "FlashAttentionScore", TaskKind.MIX),),
     chain="attention cores in single operators",
-    assumption="scores that are masked and square are those of causal attention",
+    assumption="masked scores are those of causal attention",
     fused=re.compile(
         r"flash_?att|FusedInferAttention|IncreFlashAttention|PromptFlashAttention|fmha|efficient_att", re.I
     ),
@@ -67,6 +67,6 @@ ATTENTION = Optimization(
     verify="time of FlashAttentionScore and FlashAttentionScoreGrad against the chains', after 5 warm steps",
     provenance=(
         "from the shapes of the products, by the cost model's constants fitted to measured kernels; taken as causal "
-        "where scores are masked and queries and keys are as many"
+        "where scores are masked"
     ),
 )

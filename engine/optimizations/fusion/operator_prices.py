@@ -108,14 +108,19 @@ def cross_entropy(chain: Chain) -> tuple[OperatorTable, ...]:
 def attention(chain: Chain) -> tuple[OperatorTable, ...]:
     """Returns the attention whose products the chain has: the one that sums over the head says queries and keys.
 
-    Causal where scores are masked and as many keys as queries are looked at: so decoders are trained.
+    Causal where scores are masked and as many keys as queries are looked at: so decoders are trained. Masked scores of
+    several times more keys are those of a context rank, whose queries lie spread over the sequence: on average they see
+    half of the keys.
     """
     products = [size for item in chain if item.is_batched and (size := product_size(item)) is not None]
     if not products:
         return ()
     batch, queries, head, keys = min(products, key=lambda size: size[2])
     words = [item.word for item in chain]
-    causal = queries == keys and any(word in ("mask", "add") for word in words)
+    masked = any(word in ("mask", "add") for word in words)
+    causal = masked and queries == keys
+    if masked and queries > 1 and keys > queries and keys % queries == 0:
+        keys //= 2
     grad = "softmax_grad" in words
     table = catalogue.flash_attention(
         1, batch, batch, queries, keys, head, _product_dtype(chain), causal=causal, grad=grad

@@ -31,6 +31,8 @@ JOBS: dict[str, dict[str, Any]] = {
         "batch": {"sequence_length": 1024},
     },
     "stages": {"device": {"count": 2}, "parallel": {"pipeline": 2}, "batch": {"global": 3}},
+    "contexts": {"device": {"count": 2}, "parallel": {"context": 2}},
+    "recomputed": {"memory": {"recompute": "full"}},
     "replicas": {"device": {"count": 2}, "parallel": {"data": 2}},
 }
 CASES = [
@@ -43,6 +45,9 @@ CASES = [
     ("eight tensors, host-bound", "matmul_all_reduce"),
     ("stages", "attention"),
     ("stages", "cross_entropy"),
+    ("contexts", "attention"),
+    ("recomputed", "attention"),
+    ("recomputed", "rms_norm"),
     ("replicas", "attention"),
     ("replicas", "swiglu"),
 ]  # fmt: skip

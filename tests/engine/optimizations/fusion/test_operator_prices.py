@@ -54,6 +54,11 @@ def time_ns(table: OperatorTable) -> int:
             "bmm 16,1024,128 16,4096,128; softmax 16,1024,4096; bmm 16,1024,4096 16,4096,128",
             catalogue.flash_attention(1, 16, 16, 1024, 4096, 128, causal=False),
         ),
+        (
+            "attention",
+            "bmm 16,2048,128 16,4096,128; mask 1; softmax 1; bmm 16,2048,4096 16,4096,128",
+            catalogue.flash_attention(1, 16, 16, 2048, 2048, 128, causal=False),
+        ),
     ],
 )
 def test_the_shapes_of_a_chain_say_which_operator_replaces_it(pattern: str, kernels: str, table: OperatorTable) -> None:
