@@ -20,8 +20,9 @@ from engine.trace.trace import Trace
 MODEL_SPREAD_RATIO = 0.43
 """Nine of ten prices of the cost model are within this of the measured time for shapes it was not fitted to
 (``docs/fidelity.md``, operators-unseen-cases): the range of a price."""
-_REMEMBERED = 32
-"""Questions of one what-if: each fusion asks for its patterns when it is checked and at three bounds."""
+_REMEMBERED = 10
+"""About one question per fusion: each is asked when it is checked and at three bounds. No more are kept, so that a
+capture that was closed is forgotten as soon as the next one is asked about all of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
