@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.core.registry import Registry
 from engine.graph.checks import topological_order
 from engine.optimizations.catalogue import optimization_registry
 from engine.optimizations.interface import Applicability, Bound, CapturePlan, Optimization, ParameterValue, Verdict
@@ -48,9 +49,14 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
+@lru_cache(maxsize=1)
+def _registry() -> Registry[Optimization]:
+    return optimization_registry()
+
+
 def toggle(identifier: str) -> Optimization:
     """Returns an optimization of the catalogue."""
-    return optimization_registry()[identifier]
+    return _registry()[identifier]
 
 
 @lru_cache(maxsize=32)
