@@ -3,7 +3,10 @@
 import html
 import re
 
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&:@^=$\"'/])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&@$]|:(?=//)|(?<=www)\.)")
+"""Characters that mean something wherever they stand, and those that make bare addresses links."""
+_MARKDOWN_START = re.compile(r"^([-+=]|\d+(?=[.)](?:\s|$)))")
+"""What begins a list or a line under a heading at the start of a text; after a number the point is escaped."""
 _SPACE = re.compile(r"[\x00-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u206f\u3000\ufeff]+")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "|", "%")
 """Spreadsheets take a cell that begins so for a formula (some after turning full-width signs into ASCII)."""
@@ -20,12 +23,17 @@ def html_text(text: str) -> str:
 
 def markdown_text(text: str) -> str:
     """Returns text for one line of Markdown, tables included: every character that could mean something is escaped."""
-    return _MARKDOWN.sub(r"\\\1", _one_line(text))
+    escaped = _MARKDOWN.sub(r"\\\1", _one_line(text))
+    start = _MARKDOWN_START.match(escaped)
+    if start is None:
+        return escaped
+    end = start.end()
+    return f"{escaped[:end]}\\{escaped[end:]}" if start[1][0].isdigit() else f"\\{escaped}"
 
 
 def markdown_code(text: str) -> str:
-    """Returns text as a code span: fenced by more backticks than it holds in a row."""
-    line = _one_line(text).replace("|", "\\|")
+    """Returns text as a code span, for use outside tables: fenced by more backticks than it holds in a row."""
+    line = _one_line(text)
     longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {line} {fence}" if longest or not line else f"{fence}{line}{fence}"
