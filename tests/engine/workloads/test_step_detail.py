@@ -1,6 +1,5 @@
 """Steps operator by operator: they must take exactly as long as the same steps in three tasks per block."""
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,15 +8,13 @@ import numpy as np
 import pytest
 
 from engine.graph.task_graph import Stream, TaskGraph
-from engine.runtime.scheduler import Schedule, schedule
+from engine.runtime.scheduler import Schedule
 from engine.trace.intervals import difference, union
 from engine.workloads.block_times import Contention
-from engine.workloads.run_state import prepared_run
+from engine.workloads.scenario import Scenario
 from engine.workloads.scenario_file import scenario_from_document
 from engine.workloads.simulate import simulate
-from engine.workloads.step_detail import step_detail
-from engine.workloads.step_graph import StepGraphWriter
-from engine.workloads.step_memory import serve_step
+from tests.support.scheduled_steps import ALONE, scheduled_steps, step_times_ns
 
 MODEL = {"layers": 4, "hidden": 1024, "ffn": 4096, "heads": 16, "vocab": 32000}
 FUSED = {"fusion.attention": {}, "fusion.rms_norm": {}, "fusion.swiglu": {}, "fusion.rope": {}}
@@ -126,58 +123,32 @@ def document(**tables: Any) -> dict[str, Any]:
     return base
 
 
-Timed = tuple[TaskGraph, Schedule]
-
-
-def steps_of(name: str, slowing: Contention | None) -> Iterator[tuple[Timed, Timed]]:
-    """Yields two scheduled steps of a job, each operator by operator and in blocks."""
-    scenario = scenario_from_document(document(**JOBS[name]), Path())
-    state = prepared_run(scenario)
-    for memory, sizes in zip(state.memories, state.persistent, strict=True):
-        assert memory.load(sizes)
-    replicas = state.lengths.tokens.shape[1]
-    width = scenario.parallel.tensor * scenario.parallel.context
-    for step in range(2):
-        executed = [serve_step(state, number, step) for number in range(len(state.classes))]
-        assert all(executed)
-        parts = [part for part in executed if part is not None]
-        writer = StepGraphWriter(state.machine, state.transfer_bytes, slowing)
-        classes = []
-        for number, ranks in enumerate(state.classes):
-            writer.add_class(number, ranks, parts[number])
-            stage_width = width * scenario.parallel.data
-            own = range(stage_width) if replicas == 1 else range(ranks.replica * width, (ranks.replica + 1) * width)
-            classes.append((ranks, tuple(ranks.stage * stage_width + rank for rank in own)))
-        detail = step_detail([step], scenario.parallel, writer, classes, [parts])
-        result = schedule(detail.graph, detail.slowdown_ratio)
-        assert result.is_complete
-        graph = writer.graph()
-        yield (detail.graph, result), (graph, schedule(graph, writer.slowdown_ratio()))
+def job(name: str) -> Scenario:
+    return scenario_from_document(document(**JOBS[name]), Path())
 
 
 @cache
-def step_times_ns(name: str, slowing: Contention | None) -> list[tuple[int, int]]:
-    """Returns the times of two steps, each operator by operator and in blocks."""
-    return [(one.makespan_ns, other.makespan_ns) for (_, one), (_, other) in steps_of(name, slowing)]
+def times_ns(name: str, slowing: Contention | None) -> list[tuple[int, int]]:
+    return step_times_ns(job(name), slowing)
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_a_step_takes_as_long_operator_by_operator_as_in_blocks(name: str) -> None:
-    for by_operator_ns, in_blocks_ns in step_times_ns(name, Contention(1e12, 0.0)):
+    for by_operator_ns, in_blocks_ns in times_ns(name, ALONE):
         assert by_operator_ns == in_blocks_ns
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_it_does_within_a_thousandth_where_transfers_slow_computing(name: str) -> None:
     """A transfer that covers a part of a block slows the block's mean; operator by operator it slows that part."""
-    alone = {time for times in step_times_ns(name, Contention(1e12, 0.0)) for time in times}
-    for by_operator_ns, in_blocks_ns in step_times_ns(name, None):
+    alone = {time for times in times_ns(name, ALONE) for time in times}
+    for by_operator_ns, in_blocks_ns in times_ns(name, None):
         assert by_operator_ns == pytest.approx(in_blocks_ns, rel=1e-3)
         assert by_operator_ns >= min(alone)
 
 
 def test_the_more_transfers_slow_computing_the_longer_steps_with_overlap_are() -> None:
-    times = [step_times_ns("overlaps", Contention(1.5e12, ratio))[1][0] for ratio in (0.0, 0.043, 0.5)]
+    times = [times_ns("overlaps", Contention(1.5e12, ratio))[1][0] for ratio in (0.0, 0.043, 0.5)]
     assert times[0] < times[1] < times[2]
 
 
@@ -193,14 +164,14 @@ def beside_computing_ns(graph: TaskGraph, result: Schedule, rank: int) -> int:
 @pytest.mark.parametrize("name", ["pipeline", "gpipe"])
 def test_a_receive_is_posted_once_its_stage_has_come_to_it(name: str) -> None:
     """Bubbles then lie outside of computing, as profilers of real jobs show them."""
-    (graph, result), _ = next(steps_of(name, None))
+    (graph, result), _ = next(scheduled_steps(job(name), None))
     assert [beside_computing_ns(graph, result, rank) for rank in np.unique(graph.rank).tolist()] == [0] * (
         4 if name == "pipeline" else 2
     )
 
 
 def test_stages_of_several_chunks_post_receives_ahead() -> None:
-    (graph, result), _ = next(steps_of("interleaved", None))
+    (graph, result), _ = next(scheduled_steps(job("interleaved"), None))
     assert beside_computing_ns(graph, result, 0) > 0
 
 
