@@ -143,6 +143,7 @@ def sample_recommendation(identifier: str = "fusion.attention", **fields) -> Rec
         "findings": (sample_finding(),),
         "loss": Loss("waiting for stage 2", "waiting for stage 2: 316 ms", 316e6),
         "optimization": identifier,
+        "needs": (),
         "parameters": {},
         "gain": PredictedGain(time_ns, Range3(0.045, 0.059, 0.077), None, GainMethod.RERUN, ("priced by bytes",)),
         "how_to_apply": (Switch("torch_npu", "2.1", f"set {identifier}", "docs/page.md", "a note <b>"),),

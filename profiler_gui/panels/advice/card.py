@@ -61,7 +61,7 @@ class RecommendationCard(QFrame):
         self.show_button.clicked.connect(self.show_wanted)
         self.try_button = QPushButton(tr("Try"))
         self.try_button.setToolTip(tr("Presses its toggle: the job is run again with it"))
-        self.try_button.setEnabled(item.optimization is not None)
+        self.try_button.setEnabled(bool(item.enabled))
         self.try_button.clicked.connect(self.try_wanted)
         self.copy_button = QPushButton(tr("Copy Switch"))
         self.copy_button.setEnabled(bool(item.how_to_apply))

@@ -118,9 +118,8 @@ class AdvicePanel(QWidget):
         self._context.show_pane(page)
 
     def _try(self, item: Recommendation) -> None:
-        if item.optimization is not None:
-            self._session.set_toggles(toggles_with(self._session.toggles, item.optimization))
-            self._context.show_pane("whatif")
+        self._session.set_toggles(toggles_with(self._session.toggles, *item.enabled))
+        self._context.show_pane("whatif")
 
     def _update_state(self) -> None:
         reruns = self._reruns

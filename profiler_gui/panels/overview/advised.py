@@ -39,5 +39,5 @@ def _finding(item: Recommendation, document: Document) -> FindingText:
         gain=gain_text(item.gain),
         cost_ns=item.findings[0].cost_ns or 0.0,
         evidence=Evidence(page, selection or NOTHING, zooms=selection is not None),
-        optimization=item.optimization or "",
+        optimizations=item.enabled,
     )

@@ -40,7 +40,7 @@ class FindingsCard(Card):
     def __init__(
         self,
         show: Callable[[Evidence], None],
-        try_out: Callable[[str], None],
+        try_out: Callable[[tuple[str, ...]], None],
         advise: Callable[[], None],
         parent: QWidget | None = None,
     ) -> None:
@@ -110,7 +110,7 @@ class FindingsCard(Card):
             buttons = QVBoxLayout()
             buttons.setSpacing(3)
             buttons.addWidget(button)
-            if finding.optimization:
+            if finding.optimizations:
                 buttons.addWidget(self._try_button(finding))
             grid.addLayout(buttons, row, 1, Qt.AlignmentFlag.AlignTop)
 
@@ -119,7 +119,7 @@ class FindingsCard(Card):
         button.setObjectName("try")
         button.setAccessibleName(tr("Try: {title}", title=finding.title))
         button.setToolTip(tr("Presses its toggle: the job is run again with it"))
-        button.clicked.connect(lambda: self._try_out(finding.optimization))
+        button.clicked.connect(lambda: self._try_out(finding.optimizations))
         return button
 
     def _shower(self, evidence: Evidence) -> Callable[[], None]:

@@ -36,7 +36,7 @@ class FindingText:
         gain: ``"saves 80.4 ms (low 61.2 ms, high 99 ms)"``, "" where nothing is estimated.
         cost_ns: What it costs the rank at most: the order of the list; 0 for findings about memory.
         evidence: Where [Show] goes.
-        optimization: What [Try] switches on, as ``--enable`` takes it; "" where there is nothing to try.
+        optimizations: What [Try] switches on, as ``--enable`` takes it; () where there is nothing to try.
     """
 
     title: str
@@ -44,7 +44,7 @@ class FindingText:
     gain: str
     cost_ns: float
     evidence: Evidence
-    optimization: str = ""
+    optimizations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,8 +266,8 @@ class OverviewPage(QScrollArea):
         self._session.set_rank(rank)
         self._context.show_pane("memory")
 
-    def _try_out(self, optimization: str) -> None:
-        self._session.set_toggles(toggles_with(self._session.toggles, optimization))
+    def _try_out(self, optimizations: tuple[str, ...]) -> None:
+        self._session.set_toggles(toggles_with(self._session.toggles, *optimizations))
         self._context.show_pane("whatif")
 
     def _show(self, evidence: Evidence) -> None:

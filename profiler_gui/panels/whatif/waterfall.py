@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # the engine's what-ifs are imported after the first paint
 
 LEAST_INTERACTION_RATIO = 0.0005
 """Of the baseline: what toggles do to each other below this is not drawn."""
+LEAST_CHANGE_NS = 0.5
+"""Less is none: times are whole ns."""
 CUT_BELOW_RATIO = 0.8
 """Where everything happens above this share of the largest value, the axis begins above zero and says so."""
 BASELINE = Fill(lambda colours: colours.baseline)
@@ -56,6 +58,8 @@ class Rung:
         """Behind the bar."""
         if self.is_whole:
             return format_duration_ns(self.end_ns)
+        if abs(self.change_ns) < LEAST_CHANGE_NS:
+            return tr("= no change")
         return f"{'▼' if self.change_ns <= 0 else '▲'} {signed_duration(self.change_ns)}"
 
 
