@@ -10,6 +10,7 @@ from engine.optimizations.answers import already_listed, already_on, applies, no
 from engine.optimizations.graph_edits import with_column
 from engine.optimizations.host.dispatch_tasks import dispatch_tasks
 from engine.optimizations.host.host_bound import late_ns, not_host_bound
+from engine.optimizations.host.scenario_dispatch import host_is_ahead, layer_times
 from engine.optimizations.interface import (
     Applicability,
     Bound,
@@ -46,6 +47,9 @@ def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability
     level, current = int(parameters["level"]), queue_level(scenario)
     if level == current:
         return already_on(f"the job runs at level {current}, torch_npu's default")
+    ahead = host_is_ahead(layer_times(scenario)) if level > current else None
+    if ahead is not None:
+        return ahead
     parts = load_task_queue_parts()
     usual_ns = scenario.device.host_dispatch_ns
     return applies(

@@ -11,6 +11,7 @@ from engine.optimizations.answers import already_listed, already_on, applies, no
 from engine.optimizations.graph_edits import with_column
 from engine.optimizations.host.dispatch_tasks import DispatchTasks, dispatch_tasks
 from engine.optimizations.host.host_bound import late_ns, not_host_bound
+from engine.optimizations.host.scenario_dispatch import host_is_ahead, layer_times
 from engine.optimizations.host.static_shapes import changing_steps
 from engine.optimizations.interface import (
     Applicability,
@@ -45,9 +46,12 @@ def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability
         )
     if settled is None and scenario.memory.on_out_of_memory is OutOfMemoryPolicy.SPLIT:
         settled = no_effect('a captured graph cannot split its micro-batch; use memory.on_out_of_memory = "abort"')
-    dispatch_ns = scenario.device.host_dispatch_ns
-    return settled or applies(
-        f"every operator costs the host {format_duration_ns(dispatch_ns)}, which decides where kernels are shorter"
+    if settled is not None:
+        return settled
+    times = layer_times(scenario)
+    return host_is_ahead(times) or applies(
+        f"the {times.operators} operators of a layer cost the host {format_duration_ns(times.host_ns)}, the device "
+        f"{format_duration_ns(times.device_ns)}"
     )
 
 

@@ -76,3 +76,12 @@ def test_groups_that_share_a_stream_are_taken_apart():
     apart = item.on_capture(crowded, {"count": 8}, Bound.EXPECTED).graph
     lanes = {(int(stream), int(group)) for stream, group in zip(apart.stream[calls], apart.group[calls], strict=True)}
     assert len({stream for stream, _ in lanes}) == len({group for _, group in lanes})
+
+
+@pytest.mark.parametrize("identifier", ["host.graph_mode", "host.async_dispatch"])
+def test_a_scenario_says_whether_its_host_is_ahead(identifier):
+    item = toggle(identifier)
+    told = item.check_scenario(job("alone"), item.defaults)
+    assert told.verdict is Verdict.NO_EFFECT
+    assert "the host is ahead of the device: the" in told.reason
+    assert item.check_scenario(job("host-bound"), item.defaults).verdict is Verdict.APPLIES
