@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.optimizations.interface import Applicability, Bound, CapturePlan, Verdict
 from engine.optimizations.selection import Enabled
 from engine.trace.job import Job
@@ -13,27 +14,41 @@ class CaptureChanges:
     """A recorded job with optimizations switched on.
 
     Attributes:
-        plan: With everything that applies, as expected.
+        prefixes: Without anything, then after each of ``applied``; the last one has everything that applies.
         applied: What was switched on, in order.
         applicability: Of each that was asked for, by id, as things stood at its turn.
     """
 
-    plan: CapturePlan
+    prefixes: tuple[CapturePlan, ...]
     applied: tuple[Enabled, ...]
     applicability: dict[str, Applicability]
 
+    @property
+    def plan(self) -> CapturePlan:
+        """With everything that applies, as expected."""
+        return self.prefixes[-1]
 
-def changed_capture(plan: CapturePlan, chosen: Sequence[Enabled]) -> CaptureChanges:
-    """Returns a recorded job with ``chosen`` switched on in that order, without those that would change nothing."""
+
+def changed_capture(
+    plan: CapturePlan, chosen: Sequence[Enabled], cancel: CancelToken = NEVER_CANCELLED
+) -> CaptureChanges:
+    """Returns a recorded job with ``chosen`` switched on in that order, without those that would change nothing.
+
+    Raises:
+        OperationCancelled: Cancelled.
+    """
+    prefixes = [plan]
     applied: list[Enabled] = []
     applicability: dict[str, Applicability] = {}
     for item in chosen:
-        verdict = item.optimization.check_capture(plan, item.parameters)
+        cancel.check()
+        verdict = item.optimization.check_capture(prefixes[-1], item.parameters)
         applicability[item.id] = verdict
         if verdict.verdict is Verdict.APPLIES:
-            plan = item.optimization.on_capture(plan, item.parameters, Bound.EXPECTED)
+            cancel.check()
+            prefixes.append(item.optimization.on_capture(prefixes[-1], item.parameters, Bound.EXPECTED))
             applied.append(item)
-    return CaptureChanges(plan, tuple(applied), applicability)
+    return CaptureChanges(tuple(prefixes), tuple(applied), applicability)
 
 
 def at_bound(plan: CapturePlan, applied: Sequence[Enabled], bound: Bound) -> CapturePlan:

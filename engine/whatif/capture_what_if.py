@@ -38,11 +38,11 @@ def capture_what_if(
     refused = refusals(chosen, subject.environment)
     if refused:
         return _refused(subject, baseline, chosen, refused)
-    changes = changed_capture(baseline.plan, chosen)
-    replays = _Replays(baseline, changes.applied, part_of(progress, 0.2, 1.0), cancel)
+    changes = changed_capture(baseline.plan, chosen, cancel)
+    replays = _Replays(baseline, changes, part_of(progress, 0.2, 1.0), cancel)
     contributions = replays.contributions()
     candidate = replays.prefixes[-1]
-    gain = replays.gain(changes)
+    gain = replays.gain()
     share = replays.inferred_share_ratio(gain.expected_ns)
     error = baseline.replayed.error_ratio
     count = subject.baseline(cancel=cancel).device_count
@@ -99,12 +99,11 @@ def devices_for_equal_throughput(job: Job, count: int, before_ns: float, after_n
 class _Replays:
     """The runs behind a what-if: prefixes of what is switched on, each alone, both ends of the range."""
 
-    def __init__(
-        self, baseline: CaptureRun, applied: Sequence[Enabled], progress: Progress, cancel: CancelToken
-    ) -> None:
+    def __init__(self, baseline: CaptureRun, changes: CaptureChanges, progress: Progress, cancel: CancelToken) -> None:
         self.prefixes = [baseline]
         self._baseline = baseline
-        self._applied = applied
+        self._changes = changes
+        self._applied = changes.applied
         self._progress = progress
         self._cancel = cancel
         self._done_count = 0
@@ -112,21 +111,20 @@ class _Replays:
     def contributions(self) -> tuple[Contribution, ...]:
         """Returns what each gives after those before it and alone; ``prefixes`` holds the baseline and every prefix."""
         found: list[Contribution] = []
-        for item in self._applied:
+        for item, plan in zip(self._applied, self._changes.prefixes[1:], strict=True):
             before = self.prefixes[-1]
-            plan = item.optimization.on_capture(before.plan, item.parameters, Bound.EXPECTED)
             self.prefixes.append(self._run(plan))
             gain_ns = before.mean_step_ns - self.prefixes[-1].mean_step_ns
             found.append(Contribution(item.id, gain_ns, gain_ns if len(found) == 0 else self._alone_ns(item)))
         return tuple(found)
 
-    def gain(self, changes: CaptureChanges) -> Gain:
+    def gain(self) -> Gain:
         """Returns what everything together saves, with the range of its prices."""
         expected = self._saved(self.prefixes[-1])
-        if not changes.applied:
+        if not self._applied:
             return Gain(expected, expected, expected)
         ends = [
-            self._saved(self._run(at_bound(self._baseline.plan, changes.applied, bound)))
+            self._saved(self._run(at_bound(self._baseline.plan, self._applied, bound)))
             for bound in (Bound.LOW, Bound.HIGH)
         ]
         return Gain(min(expected, *ends), expected, max(expected, *ends))
@@ -150,7 +148,7 @@ class _Replays:
         """Returns what an optimization saves on the baseline; one that needs others, on the baseline with these."""
         needed = [other for other in self._applied if other.id in item.optimization.needs]
         before = self._run(at_bound(self._baseline.plan, needed, Bound.EXPECTED)) if needed else self._baseline
-        changes = changed_capture(before.plan, [item])
+        changes = changed_capture(before.plan, [item], self._cancel)
         return before.mean_step_ns - self._run(changes.plan).mean_step_ns
 
     def _saved(self, run: CaptureRun) -> float:

@@ -83,7 +83,7 @@ def _capture_trial(
 ) -> Trial:
     baseline = subject.baseline_run(progress, cancel)
     refused = refusals(chosen, subject.environment)
-    changes = changed_capture(baseline.plan, chosen)
+    changes = changed_capture(baseline.plan, chosen, cancel)
     if refused or not changes.applied:
         return Trial(subject.baseline(progress, cancel), (), changes.applicability, refused)
     run = capture_run(changes.plan, baseline, progress, cancel)
