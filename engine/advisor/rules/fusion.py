@@ -30,6 +30,11 @@ _LISTED_EVENTS = 24
 _OP_PLUGIN = "op-plugin docs/zh/custom_APIs"
 
 
+def optimization_of_pattern(pattern: str) -> str | None:
+    """Returns the id of the optimization that applies a pattern of the fusion analysis; None where none does."""
+    return _OPTIMIZATIONS.get(pattern)
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A candidate on the rank where it would win most; times per step."""

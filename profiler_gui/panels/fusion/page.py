@@ -25,6 +25,7 @@ from profiler_gui.item_models.table_view import FilteredTable, TableView
 from profiler_gui.panels.fusion.kernel_table import kernel_table
 from profiler_gui.panels.fusion.lanes import OccurrenceLanes
 from profiler_gui.panels.fusion.occurrences import OccurrenceLane, lanes_of
+from profiler_gui.session.following import toggles_with
 from profiler_gui.session.selection import CandidateSelection, EventSelection
 from profiler_gui.toolkit.translations import tr
 
@@ -66,6 +67,9 @@ class FusionPage(QStackedWidget):
         self._replacement = _text()
         self._copy = QPushButton(tr("&Copy Replacement"))
         self._copy.clicked.connect(self._copy_replacement)
+        self._try = QPushButton(tr("Tr&y"))
+        self._try.setToolTip(tr("Presses its toggle: the job is run again with it"))
+        self._try.clicked.connect(self._try_out)
         self._show = QPushButton(tr("&Show on Timeline"))
         self._show.setToolTip(tr("Shows the marked occurrence on the timeline"))
         self._show.clicked.connect(self._show_on_timeline)
@@ -85,6 +89,7 @@ class FusionPage(QStackedWidget):
         bar = QHBoxLayout()
         bar.addWidget(self._title, 1)
         bar.addWidget(self._copy)
+        bar.addWidget(self._try)
         bar.addWidget(self._show)
         self._detail = QWidget()
         below = QVBoxLayout(self._detail)
@@ -157,6 +162,7 @@ class FusionPage(QStackedWidget):
         self._replacement.setText(tr("Replacement: {call}", call=replacement))
         self._reason.setText(candidate.reason)
         self._copy.setEnabled(bool(candidate.replacement))
+        self._try.setEnabled(self._optimization is not None)
         self._lanes.set_lanes(lanes_of(trace, candidate, occurrence), len(candidate.occurrences))
         self._area.setMaximumHeight(self._lanes.sizeHint().height() + 4)
         self._mark(occurrence, None)
@@ -177,7 +183,19 @@ class FusionPage(QStackedWidget):
         if row is not None:
             self._kernels.reveal(row)
 
+    @property
+    def _optimization(self) -> str | None:
+        """The id of the toggle that fuses the chosen pattern; None where there is none."""
+        from engine.advisor.rules.fusion import optimization_of_pattern
+
+        return None if self._chosen is None else optimization_of_pattern(self._candidates[self._chosen].pattern)
+
     # What the user does
+
+    def _try_out(self) -> None:
+        if self._optimization is not None:
+            self._session.set_toggles(toggles_with(self._session.toggles, self._optimization))
+            self._context.show_pane("whatif")
 
     def _choose(self, row: int) -> None:
         self._show_candidate(row, None)

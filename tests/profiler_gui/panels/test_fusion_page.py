@@ -198,7 +198,8 @@ def test_an_event_selected_elsewhere_is_outlined_where_it_is_shown(world, page, 
 
 
 def test_there_is_no_button_without_a_function(page):
-    assert {button.text() for button in page.findChildren(QPushButton)} == {"&Copy Replacement", "&Show on Timeline"}
+    texts = {button.text() for button in page.findChildren(QPushButton)}
+    assert texts == {"&Copy Replacement", "Tr&y", "&Show on Timeline"}
 
 
 def test_lengths_are_compared_with_the_median():
@@ -222,3 +223,14 @@ def test_lanes_without_occurrences_take_no_keys_and_no_room(world, qtbot):
     lanes.set_lanes((), 0)
     qtbot.keyClick(lanes, Qt.Key.Key_Right)
     assert lanes.sizeHint().height() <= 2
+
+
+def test_try_presses_the_toggle_that_fuses_the_pattern(page, world, qtbot, qwen3):
+    world.session.show(qwen3)
+    world.session.set_rank(2)
+    patterns = [item.pattern for item in page._candidates]
+    page._choose(patterns.index("cross_entropy"))
+    page._try.click()
+    assert world.session.toggles.on == {"fusion.cross_entropy"}
+    assert world.shown[-1] == "whatif"
+    world.session.reruns.cancel()
