@@ -16,6 +16,8 @@ from engine.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from engine.graph.task_graph import TaskKind
 from engine.replay.device_tasks import DeviceTasks
 from engine.replay.dispatch import Dispatch, switch_time_ns
+from engine.replay.named_waits import NamedWaits
+from engine.replay.recorded_waits import COINCIDENCE_NS
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import ABSENT
 from engine.trace.trace import Trace
@@ -36,12 +38,14 @@ class _Calls:
     Attributes:
         event: int32 event row, ascending.
         launched_ns: int64, when its tasks were on the device.
+        first_ns: int64, when the first of its tasks started.
         last_task: int32, the task of the call that ends last.
         blocks: bool, the call returned after that task ended: it copies and waits for the copy.
     """
 
     event: Int32Array
     launched_ns: Int64Array
+    first_ns: Int64Array
     last_task: Int32Array
     blocks: BoolArray
 
@@ -67,13 +71,16 @@ class _HostWaits:
         return _HostWaits(begin_ns, self.end_ns[rows], self.event[rows], self.awaited[rows], self.inferred[rows])
 
 
-def launched_chain(trace: Trace, tasks: DeviceTasks, launch: Int32Array, log: DiagnosticLog) -> Dispatch | None:
+def launched_chain(
+    trace: Trace, tasks: DeviceTasks, launch: Int32Array, named_waits: NamedWaits, log: DiagnosticLog
+) -> Dispatch | None:
     """Returns the chain of a capture with host rows, None where it ties no task to a launch.
 
     Args:
         trace: The rank.
         tasks: Its device tasks.
         launch: ``launch_events(trace)``.
+        named_waits: Of the rank.
         log: Told of launches that cannot be.
     """
     call = np.where(tasks.event >= 0, launch[tasks.event], ABSENT).astype(np.int32)
@@ -89,14 +96,14 @@ def launched_chain(trace: Trace, tasks: DeviceTasks, launch: Int32Array, log: Di
     if not np.any(call >= 0):
         return None
     calls = _calls(trace, tasks, call, lag_ns)
-    waits = _host_waits(trace, tasks, calls, lag_ns)
+    waits = _host_waits(trace, tasks, calls, named_waits, lag_ns)
     launched_by = np.full(len(tasks), ABSENT, dtype=np.int32)
     known = call >= 0
     launched_by[known] = np.searchsorted(calls.event, call[known])
     called_ns = np.where(known, calls.launched_ns[launched_by] - lag_ns, tasks.start_ns)
     latency_ns = _latency_ns(tasks, known, called_ns)
     switch_ns = switch_time_ns(tasks, called_ns + latency_ns)
-    return _chain(calls, waits, launched_by, latency_ns - lag_ns, latency_ns, switch_ns)
+    return _chain(calls, waits, launched_by, lag_ns, latency_ns, switch_ns)
 
 
 def _calls(trace: Trace, tasks: DeviceTasks, call: Int32Array, lag_ns: int) -> _Calls:
@@ -111,7 +118,7 @@ def _calls(trace: Trace, tasks: DeviceTasks, call: Int32Array, lag_ns: int) -> _
     copies = np.isin(trace.events.name[event], names_holding(trace.strings, ("memcpy",)))
     blocks = copies & (end_ns >= tasks.end_ns[last_task] + lag_ns)
     launched_ns = np.where(blocks, begin_ns, np.clip(first_ns, begin_ns, end_ns))
-    return _Calls(event.astype(np.int32), launched_ns, last_task, blocks)
+    return _Calls(event.astype(np.int32), launched_ns, first_ns, last_task, blocks)
 
 
 def _latency_ns(tasks: DeviceTasks, known: BoolArray, called_ns: Int64Array) -> int:
@@ -121,7 +128,7 @@ def _latency_ns(tasks: DeviceTasks, known: BoolArray, called_ns: Int64Array) -> 
     return int(np.percentile(delay_ns, LATENCY_PERCENTILE)) if len(delay_ns) else 0
 
 
-def _host_waits(trace: Trace, tasks: DeviceTasks, calls: _Calls, lag_ns: int) -> _HostWaits:
+def _host_waits(trace: Trace, tasks: DeviceTasks, calls: _Calls, named_waits: NamedWaits, lag_ns: int) -> _HostWaits:
     """Returns every wait of a working thread for the device."""
     rows = _synchronising_rows(trace, np.concatenate((calls.event, *queue_links(trace))))
     rows = rows[~np.isin(rows, calls.event)]
@@ -133,8 +140,11 @@ def _host_waits(trace: Trace, tasks: DeviceTasks, calls: _Calls, lag_ns: int) ->
     end_ns[len(event) - len(held) :] = held_end_ns
     inferred = np.zeros(len(event), dtype=np.uint8)
     inferred[len(event) - len(held) :] = 1
-    nothing = np.full(len(rows), ABSENT, dtype=np.int32)
-    awaited = np.concatenate((nothing, calls.last_task[copying], freed_by)).astype(np.int32)
+    named = named_waits.of_host(rows)
+    # A task that seems to end after the call returned is none it waited for.
+    late = tasks.end_ns[named] + lag_ns > trace.events.end_ns[rows] + COINCIDENCE_NS
+    named = np.where(late, ABSENT, named)
+    awaited = np.concatenate((named, calls.last_task[copying], freed_by)).astype(np.int32)
     return _HostWaits(trace.events.start_ns[event], end_ns, event, awaited, inferred).in_order()
 
 
@@ -170,7 +180,7 @@ def _held_up(trace: Trace, tasks: DeviceTasks, calls: _Calls, lag_ns: int) -> tu
 
 
 def _chain(
-    calls: _Calls, waits: _HostWaits, call_of_task: Int32Array, shift_ns: int, latency_ns: int, switch_ns: int
+    calls: _Calls, waits: _HostWaits, call_of_task: Int32Array, lag_ns: int, latency_ns: int, switch_ns: int
 ) -> Dispatch:
     by_launch = np.argsort(calls.launched_ns, kind="stable")
     launched_ns = calls.launched_ns[by_launch]
@@ -187,15 +197,20 @@ def _chain(
     none = np.full(waiting, ABSENT, dtype=np.int32)
     place_of_call = np.empty(count, dtype=np.int32)
     place_of_call[by_launch] = position[:count]
+    # A task that started sooner than usual was not launched later than it started, nor was anything before it.
+    latest_ns = np.full(len(order), np.iinfo(np.int64).max)
+    latest_ns[:count] = calls.first_ns[by_launch]
+    end_ns = np.minimum(moment_ns + latency_ns, latest_ns)[order]
+    end_ns = np.minimum.accumulate(end_ns[::-1])[::-1] - lag_ns
     of_turn = np.array([TaskKind.HOST, TaskKind.HOST, TaskKind.SYNCHRONIZE], dtype=np.uint8)
     return Dispatch(
         kind=of_turn[turn[order]],
-        end_ns=moment_ns[order] + shift_ns,
+        end_ns=end_ns,
         event=np.concatenate((calls.event[by_launch], none, waits.event))[order],
         awaited=np.concatenate((np.full(count + waiting, ABSENT, dtype=np.int32), waits.awaited))[order],
         inferred=np.concatenate((np.zeros(count + waiting, dtype=np.uint8), waits.inferred))[order],
         launched_by=np.where(call_of_task >= 0, place_of_call[call_of_task], ABSENT).astype(np.int32),
         latency_ns=latency_ns,
         switch_ns=switch_ns,
-        shift_ns=shift_ns,
+        shift_ns=latency_ns - lag_ns,
     )

@@ -21,7 +21,8 @@ from engine.replay.device_tasks import DeviceTasks, device_tasks
 from engine.replay.dispatch import Dispatch
 from engine.replay.dispatch_inferred import inferred_chain
 from engine.replay.dispatch_launches import launched_chain
-from engine.replay.recorded_waits import recorded_waits
+from engine.replay.named_waits import NamedWaits
+from engine.replay.recorded_waits import queue_of_tracks, recorded_waits
 from engine.replay.shadow_ranks import no_host, program_order
 from engine.replay.task_kinds import task_kinds
 from engine.trace.diagnostics import DiagnosticLog
@@ -103,11 +104,13 @@ def rank_plan(
     if np.all(tasks.collective >= 0) and not np.any(tasks.queue == Stream.COMPUTE):
         return _shadow_plan(trace, collectives, tasks, kind, known_steps)
     launch = launch_events(trace)
-    dispatch = launched_chain(trace, tasks, launch, log)
+    queue = queue_of_tracks(trace, tasks, kinds)
+    named_waits = NamedWaits.of(trace, tasks, launch, queue)
+    dispatch = launched_chain(trace, tasks, launch, named_waits, log)
     source = HostSource.LAUNCHES
     if dispatch is None:
         dispatch, source = inferred_chain(trace, tasks, collectives)
-    recorded = recorded_waits(trace, tasks, kinds, launch)
+    recorded = recorded_waits(trace, tasks, kinds, launch, queue, named_waits)
     announced, told = announced_waits(trace, tasks, launch)
     waits = device_waits(tasks, dispatch, computes, _families(tasks, collectives), recorded, announced, told)
     host_waits = awaited_by_host(tasks, dispatch, _whole_device(trace, dispatch), dispatch.latency_ns)

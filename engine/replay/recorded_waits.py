@@ -14,6 +14,7 @@ from engine.analyses.activity import Activity
 from engine.core.arrays import Int32Array, Int64Array, UInt8Array
 from engine.core.units import NS_PER_US
 from engine.replay.device_tasks import DeviceTasks
+from engine.replay.named_waits import STREAM_WAIT, NamedWaits
 from engine.replay.queue_search import QueueTimes
 from engine.trace.strings import ABSENT
 from engine.trace.trace import Trace
@@ -23,7 +24,6 @@ WAITED_NS = NS_PER_US
 """A wait row that lasts longer did wait: its end is that of the record (0.4 µs later in the CNN captures)."""
 COINCIDENCE_NS = 2 * NS_PER_US
 _CANDIDATES = 64
-_CUDA_WAIT = "Stream Wait Event"
 _RECORD, _WAIT = "event_record", "event_wait"
 
 
@@ -49,7 +49,14 @@ class Pairs:
         return Pairs(before[fits], after[fits])
 
 
-def recorded_waits(trace: Trace, tasks: DeviceTasks, kinds: UInt8Array, launch: Int32Array) -> Pairs:
+def recorded_waits(
+    trace: Trace,
+    tasks: DeviceTasks,
+    kinds: UInt8Array,
+    launch: Int32Array,
+    queue: Int64Array,
+    named_waits: NamedWaits,
+) -> Pairs:
     """Returns every recorded wait that can be told and does not contradict the recorded times.
 
     Args:
@@ -57,18 +64,21 @@ def recorded_waits(trace: Trace, tasks: DeviceTasks, kinds: UInt8Array, launch: 
         tasks: Its device tasks.
         kinds: ``activities(trace)``.
         launch: ``launch_events(trace)``.
+        queue: ``queue_of_tracks(trace, tasks, kinds)``.
+        named_waits: Of the rank.
     """
     rows = np.flatnonzero(kinds == Activity.SYNCHRONIZATION).astype(np.int32)
     if len(rows) == 0 or len(tasks) == 0:
         nothing = np.empty(0, dtype=np.int64)
         return Pairs(nothing, nothing)
-    cuda = rows[trace.events.name[rows] == trace.strings.id_of(_CUDA_WAIT)]
+    cuda = rows[trace.events.name[rows] == trace.strings.id_of(STREAM_WAIT)]
     if len(cuda):
-        return _named_waits(trace, tasks, cuda, launch)
-    return _event_rows(trace, tasks, kinds, rows, launch)
+        before, after = named_waits.of_streams(cuda)
+        return Pairs.agreeing(tasks, before, after)
+    return _event_rows(trace, tasks, queue, rows, launch)
 
 
-def _event_rows(trace: Trace, tasks: DeviceTasks, kinds: UInt8Array, rows: Int32Array, launch: Int32Array) -> Pairs:
+def _event_rows(trace: Trace, tasks: DeviceTasks, queue: Int64Array, rows: Int32Array, launch: Int32Array) -> Pairs:
     """Pairs Ascend's EVENT_RECORD and EVENT_WAIT rows."""
     words = [text.strip().casefold().replace(" ", "_") for text in trace.strings.texts(trace.events.name[rows])]
     starts = (
@@ -76,7 +86,6 @@ def _event_rows(trace: Trace, tasks: DeviceTasks, kinds: UInt8Array, rows: Int32
         np.array([word.startswith(_WAIT) for word in words]),
     )
     records, waits = rows[starts[0]], rows[starts[1]]
-    queue = _queue_of_tracks(trace, tasks, kinds)
     records = records[queue[trace.events.track[records]] >= 0]
     waits = waits[queue[trace.events.track[waits]] >= 0]
     if len(records) == 0 or len(waits) == 0:
@@ -115,7 +124,7 @@ def _record_of(trace: Trace, records: Int32Array, waits: Int32Array, launch: Int
     return found
 
 
-def _queue_of_tracks(trace: Trace, tasks: DeviceTasks, kinds: UInt8Array) -> Int64Array:
+def queue_of_tracks(trace: Trace, tasks: DeviceTasks, kinds: UInt8Array) -> Int64Array:
     """Returns the queue whose tasks run on each track, int64, shape (tracks,); −1 for none.
 
     HCCL's streams show the parts of collectives; their queue is that of the collectives around the parts.
@@ -139,45 +148,3 @@ def _queue_of_tracks(trace: Trace, tasks: DeviceTasks, kinds: UInt8Array) -> Int
         if around[best] > 0:
             queue[track] = best
     return queue
-
-
-def _named_waits(trace: Trace, tasks: DeviceTasks, rows: Int32Array, launch: Int32Array) -> Pairs:
-    """Pairs Kineto's wait rows, which name the record and both streams."""
-    queue_of_stream = {
-        trace.tracks[track].stream: int(queue)
-        for track, queue in enumerate(_queue_of_tracks(trace, tasks, np.zeros(len(trace.events), dtype=np.uint8)))
-        if queue >= 0
-    }
-    call_of = _calls_by_correlation(trace)
-    queues, moments = [], []
-    # Arguments are read one by one; a capture has one such row per wait of a stream.
-    for row in rows.tolist():
-        told = trace.arguments(row)
-        waited = call_of.get(int(trace.events.correlation[row]), ABSENT)
-        recorded = call_of.get(_number(told.get("wait_on_cuda_event_record_corr_id")), waited)
-        queues.append(
-            (
-                queue_of_stream.get(_number(told.get("wait_on_stream")), ABSENT),
-                queue_of_stream.get(_number(told.get("stream")), ABSENT),
-            )
-        )
-        moments.append((recorded, waited))
-    queue, call = np.array(queues, dtype=np.int64), np.array(moments, dtype=np.int64)
-    known = (queue >= 0).all(axis=1) & (call >= 0).all(axis=1)
-    queue, called_ns = queue[known], trace.events.start_ns[call[known]]
-    launched = launch[np.maximum(tasks.event, 0)]
-    launched_ns = np.where((tasks.event >= 0) & (launched >= 0), trace.events.start_ns[launched], 0)
-    times = QueueTimes.of(tasks, launched_ns)
-    before = times.last_before(queue[:, 0], called_ns[:, 0])
-    after = times.first_from(queue[:, 1], called_ns[:, 1])
-    return Pairs.agreeing(tasks, before, after)
-
-
-def _calls_by_correlation(trace: Trace) -> dict[int, int]:
-    rows = trace.events_of(TrackKind.HOST_THREAD)
-    rows = rows[trace.events.correlation[rows] >= 0]
-    return dict(zip(trace.events.correlation[rows].tolist(), rows.tolist(), strict=True))
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else ABSENT
