@@ -22,6 +22,10 @@ WEAK_ERROR_RATIO = 0.05
 WEAK_INFERRED_RATIO = 0.5
 """More than half of a gain on inferred dependencies: the other explanation of the recording would halve it."""
 FEWER_REPLICAS = "a step of a replica lasts as long with other numbers of replicas"
+MEMORY_ONLY = (
+    "another allocator changes memory only: its driver calls are not timed, because what it held when the capture "
+    "began is not recorded"
+)
 SMALLEST_GAIN_RATIO = 1e-6
 """Of the step: gains below are rounding, of which no share can be told."""
 
@@ -47,7 +51,11 @@ def capture_what_if(
     error = baseline.replayed.error_ratio
     count = subject.baseline(cancel=cancel).device_count
     devices = devices_for_equal_throughput(subject.job, count, baseline.mean_step_ns, candidate.mean_step_ns)
-    assumed = changes.plan.assumptions if devices in (None, count) else (*changes.plan.assumptions, FEWER_REPLICAS)
+    assumed = [*changes.plan.assumptions]
+    if devices not in (None, count):
+        assumed.append(FEWER_REPLICAS)
+    if changes.plan.allocator is not None:
+        assumed.append(MEMORY_ONLY)
     notes = tuple(f"{item.message} ({item.count})" for item in subject.capture.diagnostics)
     return WhatIf(
         name=subject.name,
@@ -61,7 +69,7 @@ def capture_what_if(
         inferred_share_ratio=share,
         replay_error_ratio=error,
         weak=weakness(error, share),
-        assumptions=assumed,
+        assumptions=tuple(assumed),
         devices_for_equal_throughput=devices,
         notes=notes,
     )
