@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.core.arrays import Float64Array, Int32Array, Int64Array
+from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from engine.graph.task_graph import TaskGraph
 from engine.optimizations.communication.calls import Calls, Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure
@@ -40,7 +40,7 @@ class Exchanges:
         stretch: Of each call, the backward pass of its rank that completes its gradients.
         begin_ratio: float64: share of that pass at which the first of its gradients are there.
         end_ratio: float64: share at which the last are, if gradients come evenly.
-        beside_count: Exchanges that begin before the pass behind which the last one stands is through.
+        beside: bool: which begin while their rank computes on for a good part of a pass before the step's last one.
     """
 
     graph: TaskGraph
@@ -49,12 +49,14 @@ class Exchanges:
     stretch: tuple[Stretch, ...]
     begin_ratio: Float64Array
     end_ratio: Float64Array
-    beside_count: int
+    beside: BoolArray
 
     @property
     def runs_beside(self) -> bool:
-        """Whether most exchanges run beside a backward pass already."""
-        return 2 * self.beside_count > len(self.calls)
+        """Whether exchanges run beside a backward pass already: of half the ranks and steps at least one does."""
+        passes = [id(item) for item in self.stretch]
+        overlapping = {key for key, beside in zip(passes, self.beside, strict=True) if beside}
+        return 2 * len(overlapping) >= len(set(passes))
 
 
 def pass_borders(graph: TaskGraph, seen: Exposure, rank: int) -> Int64Array:
@@ -103,24 +105,26 @@ def exchanges_behind_backward(recorded: TaskGraph, seen: Exposure | None = None)
         return None
     rows = [stretches[int(task)] for task in calls.task]
     begin, end = (np.array([row[index] for row in rows], dtype=np.float64) for index in (1, 2))
-    found = Exchanges(graph, calls, known, tuple(row[0] for row in rows), begin, end, 0)
-    return replace(found, beside_count=_beside(found))
+    found = Exchanges(
+        graph, calls, known, tuple(row[0] for row in rows), begin, end, np.zeros(len(calls), dtype=np.bool_)
+    )
+    return replace(found, beside=_beside(found))
 
 
-def _beside(found: Exchanges) -> int:
-    """Returns how many exchanges begin while their rank still computes a tenth of a pass before the step's last one."""
+def _beside(found: Exchanges) -> BoolArray:
+    """Returns which exchanges begin while their rank still computes a tenth of a pass before the step's last one."""
     graph, task, times = found.graph, found.calls.task, found.seen.schedule
     last_ns: dict[int, int] = {}
     # Exchanges of one rank and step share their stretch; a loop over a handful of them per step.
     for call, stretch in zip(task.tolist(), found.stretch, strict=True):
         last_ns[id(stretch)] = max(last_ns.get(id(stretch), 0), int(times.start_ns[call]))
-    count = 0
-    for call, stretch in zip(task.tolist(), found.stretch, strict=True):
+    beside = np.zeros(len(task), dtype=np.bool_)
+    for row, (call, stretch) in enumerate(zip(task.tolist(), found.stretch, strict=True)):
         begin = times.start_ns[call : call + 1]
         stop = np.array([last_ns[id(stretch)]], dtype=np.int64)
         computed = covered_ns(found.seen.computing.get(int(graph.rank[call]), EMPTY), begin, stop)
-        count += int(computed[0] > _STILL_COMPUTING * stretch.total_ns)
-    return count
+        beside[row] = computed[0] > _STILL_COMPUTING * stretch.total_ns
+    return beside
 
 
 def _shares(

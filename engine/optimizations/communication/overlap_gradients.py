@@ -64,7 +64,7 @@ def _behind_backward(plan: CapturePlan, seen: Exposure, exposed_ns: float) -> Ap
         )
     if found.runs_beside:
         return already_on(
-            f"{format_count(found.beside_count)} of {format_count(len(found.calls))} exchanges begin before the "
+            f"{format_count(int(found.beside.sum()))} of {format_count(len(found.calls))} exchanges begin before the "
             f"backward pass ends; {format_duration_ns(exposed_ns)} stay exposed after it"
         )
     return applies(

@@ -85,7 +85,7 @@ def _shares(
     start_ns, borders = bounds
     end_ns = int(seen.schedule.start_ns[task].min())
     forward = forward_after(computing, start_ns, end_ns, borders)
-    if forward is None:
+    if forward is None or _stands_ahead(graph, computing, int(graph.step[task[0]]), end_ns):
         return {}
     weight = graph.bytes[task] if np.all(graph.bytes[task] > 0) else graph.duration_ns[task]
     through = np.cumsum(weight, dtype=np.float64) / max(float(weight.sum()), 1.0)
@@ -93,6 +93,13 @@ def _shares(
     return {
         int(call): (forward, float(low), float(high)) for call, low, high in zip(task, before, through, strict=True)
     }
+
+
+def _stands_ahead(graph: TaskGraph, computing: RankComputing, step: int, moment_ns: int) -> bool:
+    """Returns whether most of a step is computed after a moment: gathers at it do not stand behind the optimizer."""
+    own = graph.step[computing.task] == step
+    length_ns = (computing.end_ns - computing.start_ns) * own
+    return bool(2 * length_ns[computing.start_ns >= moment_ns].sum() > length_ns.sum())
 
 
 def prefetched(plan: CapturePlan, found: Gathers, bucket_bytes: int, bound: Bound) -> CapturePlan:

@@ -27,8 +27,8 @@ def gradient_bytes(scenario: Scenario) -> int:
 def tensor_transfers_per_step(scenario: Scenario) -> int:
     """Returns how many tensor-parallel collectives a rank of one stage takes part in per step, about.
 
-    With sequence parallelism every half of a layer gathers and scatters forward (2 × 2), and backward once more each,
-    plus the inputs that are gathered again (2 × 3); without it every half reduces once in each direction.
+    With sequence parallelism both halves of a layer gather and scatter, forward and backward, and gather their inputs
+    once more for the gradients of weights (4 + 4 + 2); without it every half reduces once in each direction.
     """
     per_layer = 10 if scenario.parallel.sequence_parallel else 4
     return per_layer * (scenario.model.layers // scenario.parallel.pipeline) * scenario.micro_batch_count

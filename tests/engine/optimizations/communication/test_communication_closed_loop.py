@@ -57,9 +57,10 @@ def test_a_job_on_one_device_has_nothing_to_communicate(identifier):
     assert item.check_capture(plan_of("alone"), item.defaults).verdict is Verdict.NO_EFFECT
 
 
-def test_overlap_that_is_there_already_is_told():
+@pytest.mark.parametrize("name", ["replicas", "stages", "tensors and replicas"])
+def test_overlap_that_is_there_already_is_told(name):
     item = toggle(OVERLAP)
-    answer = item.check_capture(plan_of("replicas", (OVERLAP,)), item.defaults)
+    answer = item.check_capture(plan_of(name, (OVERLAP,)), item.defaults)
     assert answer.verdict in (Verdict.ALREADY_ON, Verdict.NO_EFFECT)
 
 
@@ -128,3 +129,10 @@ def test_fused_kernels_of_a_capture_are_told_to_hide_their_transfers():
     told = item.check_capture(renamed, item.defaults)
     assert told.verdict is Verdict.NO_EFFECT
     assert told.reason.startswith("3 fused kernels (MC2)")
+
+
+@pytest.mark.parametrize("name", ["replicas", "stages"])
+def test_weights_that_are_gathered_beside_the_forward_pass_are_told(name):
+    item = toggle("communication.overlap_parameters")
+    answer = item.check_capture(plan_of(name, (OVERLAP, item.id)), item.defaults)
+    assert answer.verdict in (Verdict.ALREADY_ON, Verdict.NO_EFFECT)
