@@ -4,19 +4,23 @@ from typing import Any
 
 import numpy as np
 
+from engine.analyses.summary import summarize
 from engine.core.number_format import format_bytes, format_count, format_duration_ns, format_ratio
+from engine.core.progress import NEVER_CANCELLED, no_progress
 from engine.core.units import NS_PER_US
-from engine.report.simulation import SCHEMA, run_document
+from engine.report.analysis_document import analysis_document
+from engine.report.simulation import run_document
 from engine.whatif.results import Side
 
 
 def side_document(side: Side, provenance: dict[str, Any]) -> dict[str, Any]:
-    """Returns a side with the keys of ``simulate``; what a replayed capture does not say is None."""
+    """Returns a side as ``simulate`` has it; of a replayed capture as ``analyze`` has it, with the keys of the other."""
     if side.run is not None:
         return run_document(side.run, provenance)
+    job = side.record(no_progress, NEVER_CANCELLED)
     tokens = side.tokens_per_s
     return {
-        "schema": SCHEMA,
+        **analysis_document(job, summarize(job)),
         "status": side.status.value,
         "deadlock": None,
         "scenario": None,

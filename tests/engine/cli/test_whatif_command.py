@@ -101,6 +101,23 @@ def test_both_sides_are_written_as_captures_that_open_again(cannscope, job, tmp_
     assert compared["steps"][0]["delta_us"] == pytest.approx(compared["step_time_delta_us"])
 
 
+def test_a_capture_is_replayed_and_both_sides_are_analysed(cannscope, job, tmp_path):
+    assert cannscope("simulate", job, "-o", tmp_path / "captures")[0] == 0
+
+    code, out, err = cannscope("whatif", tmp_path / "captures", "--enable", "fusion.attention", "--json")
+    document = json.loads(out)
+
+    assert (code, err) == (0, "")
+    assert abs(document["replay_error_ratio"]) < 0.03
+    assert 0 <= document["inferred_share_ratio"] <= 1
+    low, expected, high = (document["gain"]["time_us"][key] for key in ("low", "expected", "high"))
+    assert low <= expected <= high
+    for side in (document["baseline"], document["candidate"]):
+        assert side["schema"] == "cannscope.analysis/1"
+        assert side["ranks"][0]["steps"]
+        assert len(side["step_time_us"]) == 1
+
+
 def test_an_unknown_optimization_is_one_line_that_names_the_nearest(cannscope, job):
     code, out, err = cannscope("whatif", job, "--enable", "memory.recompte")
 
