@@ -157,7 +157,11 @@ def _judged(
     refused = _forbidden(examination, optimization)
     if refused:
         return Passed(optimization.id, "conflicts", refused)
+    cure = laboratory.cure_of(item.findings)
+    if remedy.only_if_needed and cure:
+        return Passed(optimization.id, "not needed", f"{cure} cures it by itself")
     trial = laboratory.try_toggle(remedy, progress)
+    laboratory.note_cures(trial, item.findings)
     return _tried(examination, remedy, optimization, trial, item.findings)
 
 

@@ -19,8 +19,9 @@ def combined_gain(
 ) -> Combined | None:
     """Returns what everything that was rerun and fits together wins; None where fewer than two do.
 
-    Taken in the order of the recommendations, without what changes the numbers that are computed (fewer bits): that is
-    a decision of its own. What conflicts with something before it is left out. Raises OperationCancelled.
+    Taken in the order of the recommendations, without what changes the numbers that are computed (fewer bits) and what
+    only saves memory: those are decisions of their own. What conflicts with something before it is left out. Raises
+    OperationCancelled.
     """
     if laboratory.subject is None:
         return None
@@ -29,7 +30,7 @@ def combined_gain(
         if item.optimization is None or item.gain.method is not GainMethod.RERUN:
             continue
         identifier = item.optimization.partition(":")[0]
-        if identifier in LOSSY:
+        if identifier in LOSSY or not _wins_time(item):
             continue
         texts = {**{needed: needed for needed in laboratory.needed(identifier)}, **chosen}
         tried = {**texts, identifier: item.optimization}
@@ -45,6 +46,12 @@ def combined_gain(
         return None
     gains = [item.gain.time_ns.expected for item in order if item.optimization in chosen.values() and item.gain.time_ns]
     return Combined(tuple(chosen.values()), rerun_gain(examination, result), sum(gains))
+
+
+def _wins_time(item: Recommendation) -> bool:
+    """Returns whether it makes the step shorter, or lets the job run at all; what only saves memory costs time."""
+    stops = any(finding.stops_run for finding in item.findings)
+    return stops or (item.gain.time_ns is not None and item.gain.time_ns.expected > 0)
 
 
 def _items(laboratory: Laboratory, texts: dict[str, str]) -> tuple[Enabled, ...]:

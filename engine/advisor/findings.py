@@ -107,6 +107,7 @@ class Toggle:
         title: Of the recommendation; "" for the catalogue's.
         estimate: Told where the job cannot be rerun with it.
         how_to_apply: What to set or write where the catalogue's switches are those of another vendor; () for them.
+        only_if_needed: It is cruder than others: not tried once one of them cures what it is for.
     """
 
     optimization: str
@@ -115,6 +116,7 @@ class Toggle:
     title: str = ""
     estimate: Estimate | None = None
     how_to_apply: tuple[Switch, ...] = ()
+    only_if_needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.advisor.cures import is_cured
 from engine.advisor.examination import Examination
-from engine.advisor.findings import Estimate, Toggle
+from engine.advisor.findings import Estimate, Finding, Toggle
 from engine.advisor.recommendations import GainMethod, PredictedGain
 from engine.analyses.fusion import Range3
 from engine.core.errors import ScenarioError
@@ -106,6 +107,7 @@ class Laboratory:
         self.optimizations = optimizations
         self._cancel = cancel
         self._known: dict[tuple[str, ...], Rerun] = {}
+        self._cures: dict[str, str] = {}
 
     def rerun(self, chosen: Sequence[Enabled], progress: Progress = no_progress) -> Rerun:
         """Returns the job with ``chosen``. Raises ScenarioError, OperationCancelled."""
@@ -117,6 +119,19 @@ class Laboratory:
             run = _of_capture if isinstance(self.subject, CaptureSubject) else _of_scenario
             self._known[key] = run(self.subject, chosen, self.optimizations, progress, self._cancel)
         return self._known[key]
+
+    def cure_of(self, findings: Sequence[Finding]) -> str:
+        """Returns what cured all of these findings when it was tried, "" where nothing did."""
+        found = {self._cures.get(finding.rule, "") for finding in findings}
+        return "" if "" in found else next(iter(found), "")
+
+    def note_cures(self, tried: Trial | None, findings: Sequence[Finding]) -> None:
+        """Remembers which findings a trial is rid of."""
+        if tried is None or tried.refusal is not None or tried.verdict is not Verdict.APPLIES:
+            return
+        for finding in findings:
+            if is_cured(finding, tried.result.candidate):
+                self._cures.setdefault(finding.rule, tried.item.id)
 
     def changed(
         self, change: Callable[[Scenario], Scenario], progress: Progress = no_progress

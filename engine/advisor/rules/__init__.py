@@ -10,6 +10,7 @@ from engine.advisor.rules import (
     memory,
     operators,
     pipeline,
+    recording,
     training,
     waiting,
 )
@@ -24,6 +25,6 @@ ENTRY_POINTS = "cannscope.rules"
 def rule_registry() -> Registry[Rule]:
     """Returns every built-in and installed rule. Raises PluginError for an id that is taken."""
     of_the_run = (configuration, course, memory)
-    of_the_step = (communication, waiting, links, pipeline, fusion, host, operators, training)
+    of_the_step = (communication, waiting, links, pipeline, fusion, host, recording, operators, training)
     families = (*of_the_run, *of_the_step)
     return Registry([rule for family in families for rule in family.RULES], ENTRY_POINTS)

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.advisor.examination import Examination
 from engine.advisor.findings import Action, Category, Evidence, Finding, Severity, Toggle, Unit
-from engine.advisor.rules.memory import CURES, SAVERS
+from engine.advisor.rules.memory import SAVERS, cures
 from engine.advisor.rules.rule import Rule, danger, loss
 from engine.analyses.memory_trend import MemoryVerdict
 from engine.analyses.slowdown import RunCourse, pettitt_chance, run_course, stall_share_of_variance
@@ -52,7 +52,7 @@ def fragmentation_slowdown(examination: Examination) -> Sequence[Finding]:
         evidence.append(
             Evidence("of the step's variance goes with allocator stalls", explained, Unit.RATIO, rank=rank, how="R²")
         )
-    remedies = [Toggle(name) for name in (SAVERS if leaking else CURES)]
+    remedies = [Toggle(name) for name in SAVERS] if leaking else cures()
     return [
         loss(
             examination,
@@ -94,6 +94,11 @@ def out_of_memory(examination: Examination) -> Sequence[Finding]:
         raise MissingDataError("memory log of several steps with the device's memory size")
     forecasts.sort(key=lambda item: item.evidence[0].value)
     return forecasts[:1]
+
+
+def _savers_and_cures() -> list[Toggle]:
+    tried = {item.optimization: item for item in cures()}
+    return [*(Toggle(name) for name in SAVERS), *(item for name, item in tried.items() if name not in SAVERS)]
 
 
 def _slowest_course(examination: Examination) -> tuple[int, RunCourse]:
@@ -218,7 +223,7 @@ def _ended(examination: Examination) -> Finding:
             Evidence("asked for", float(failed), Unit.BYTES),
             Evidence("reserved", float(worst), Unit.BYTES, float(limit)),
         ),
-        [Toggle(name) for name in dict.fromkeys((*SAVERS, *CURES))],
+        _savers_and_cures(),
         stops_run=True,
     )
 
@@ -282,7 +287,7 @@ def _forecast(examination: Examination, rank: int) -> Finding | None:
             Evidence("growth of the envelope", per_step, Unit.BYTES_PER_STEP, rank=rank, how="second half of the run"),
             Evidence("room left", float(left), Unit.BYTES, rank=rank),
         ),
-        [Toggle(name) for name in dict.fromkeys((*SAVERS, *CURES))],
+        _savers_and_cures(),
         severity=Severity.HIGH,
     )
 

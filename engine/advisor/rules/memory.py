@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from engine.advisor.cures import STRANDED_RATIO
 from engine.advisor.examination import Examination
 from engine.advisor.findings import WORTH_RATIO, Action, Category, Evidence, Finding, Severity, Toggle, Unit
 from engine.advisor.rules.rule import Rule, at_best, danger, loss
@@ -18,9 +19,6 @@ from engine.replay.capture_policy import capture_policy
 from engine.replay.capture_requests import capture_requests
 from engine.replay.memory_replay import policy_outcome
 
-STRANDED_RATIO = 0.05
-"""Share of the reserved bytes stranded at misses and peaks above which holes are a finding: published dense training on
-Ascend strands 0.5 to 5 %."""
 _TIGHT_RATIO = 0.95
 """Share of the limit above which the next longer batch may not fit; a choice."""
 _MEANINGFUL_LEAK_RATIO = 0.001
@@ -42,15 +40,21 @@ CURES = (
 """What is tried against holes, and against the slowdown they cause."""
 CRUDE = ("memory.periodic_check", "memory.restart")
 """What costs time by itself: tried only where a run has become slower."""
+_THOROUGH = ("memory.expandable_segments", "memory.amc")
+"""What makes the others needless where it works."""
 SAVERS = (
     "memory.expandable_segments",
     "memory.recompute",
     "memory.reuse_fp32_parameters",
     "memory.tiering",
     "memory.offload",
-    "memory.static_plan",
 )
 """What is tried where memory is short."""
+
+
+def cures() -> list[Toggle]:
+    """Returns what is tried against holes; what is crude or partial only where nothing thorough cures them."""
+    return [Toggle(name, only_if_needed=name not in _THOROUGH) for name in CURES]
 
 
 def fragmentation(examination: Examination) -> Sequence[Finding]:
@@ -77,7 +81,7 @@ def fragmentation(examination: Examination) -> Sequence[Finding]:
             f"({format_ratio(ratio)}) are free but too scattered to be used",
             "blocks that stay alive pin partly used segments; what is asked for next does not fit between them",
             evidence,
-            [Toggle(name) for name in CURES if name not in CRUDE],
+            [item for item in cures() if item.optimization not in CRUDE],
             severity=Severity.MEDIUM,
         )
     ]
@@ -268,7 +272,7 @@ def allocator_time(examination: Examination) -> Sequence[Finding]:
                 ),
                 Evidence("gaps", float(len(gaps)), Unit.COUNT, rank=rank, how="whole capture"),
             ),
-            (Toggle("memory.expandable_segments"), action),
+            (Toggle("memory.expandable_segments"), *((action,) if examination.is_recorded else ())),
         )
     ]
 
