@@ -14,7 +14,7 @@ from engine.whatif.results import Side
 
 
 def side_document(side: Side, provenance: dict[str, Any]) -> dict[str, Any]:
-    """Returns a side as ``simulate`` has it; of a replayed capture as ``analyze`` has it, with the keys of the other."""
+    """Returns a side as ``simulate`` has it; of a replayed capture as ``analyze`` has it, with those keys as well."""
     if side.run is not None:
         return run_document(side.run, provenance)
     job = side.record(no_progress, NEVER_CANCELLED)
