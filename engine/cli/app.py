@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from engine.cli.advise import advise
 from engine.cli.analyze import analyze
+from engine.cli.atc import atc
 from engine.cli.bench import bench
 from engine.cli.compare import compare
 from engine.cli.console import EXIT_CANCELLED, EXIT_UNUSABLE_INPUT
@@ -48,6 +49,7 @@ def build_cli(show_window: ShowWindow | None = None) -> typer.Typer:
         info,
         analyze,
         advise,
+        atc,
         bench,
         compare,
         convert,
