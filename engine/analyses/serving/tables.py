@@ -18,6 +18,19 @@ class RequestStatus(IntEnum):
     """Its keys and values can never fit."""
 
 
+class AdmissionLimit(IntEnum):
+    """What kept the first request of the queue out of an iteration."""
+
+    NONE = 0
+    """Nobody waited."""
+    PLACES = 1
+    """The batch was full."""
+    TOKENS = 2
+    """The iteration had no tokens left for it."""
+    BLOCKS = 3
+    """No blocks of keys and values were left for it."""
+
+
 class PhaseKind(IntEnum):
     """What a request is doing."""
 
@@ -82,6 +95,7 @@ class Iterations:
         waiting: Requests in the queue after admission.
         kv_blocks: Blocks of keys and values held by running sequences.
         cached_blocks: Blocks only the prefix cache holds.
+        limit: AdmissionLimit that kept the first waiting request out.
     """
 
     start_ns: Int64Array
@@ -95,6 +109,7 @@ class Iterations:
     waiting: Int64Array
     kv_blocks: Int64Array
     cached_blocks: Int64Array
+    limit: Int64Array
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -120,6 +135,21 @@ class Phases:
         return len(self.request)
 
 
+@dataclass(frozen=True, slots=True)
+class BlocksLeft:
+    """Where the blocks of keys and values are when a run has ended.
+
+    Attributes:
+        free: Of nobody.
+        held: Of sequences; 0 where every request gave its blocks back.
+        cached: Of the prefix cache alone.
+    """
+
+    free: int
+    held: int
+    cached: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedRun:
     """A run of a service.
@@ -130,6 +160,7 @@ class ServedRun:
         phases: What each request was doing; empty likewise.
         kv_block_count: Blocks of keys and values there are, 0 where unknown.
         kv_block_tokens: Tokens of a block, 0 where unknown.
+        blocks_left: Blocks after the last request; None where no pool was kept.
     """
 
     requests: ServedRequests
@@ -137,3 +168,4 @@ class ServedRun:
     phases: Phases
     kv_block_count: int = 0
     kv_block_tokens: int = 0
+    blocks_left: BlocksLeft | None = None

@@ -7,13 +7,16 @@ import numpy as np
 
 from engine.workloads.serving.engine_state import (
     BLOCK_COUNT,
+    BLOCKS,
     NOW,
     PHASES,
+    PLACES,
     PREFILL,
     QUEUED,
     REJECTED,
     RUNNING,
     TIMED_OUT,
+    TOKENS,
     TOO_LONG,
     begin_phase,
     end_request,
@@ -73,7 +76,7 @@ def can_admit(rules, requests, queues, blocks, counts):
 
 @numba.njit(cache=True)
 def admit(rules, prices, requests, queues, blocks, batch, counts, log, totals):
-    """Admits requests while tokens, places and blocks last; returns blocks swapped back in."""
+    """Admits requests while tokens, places and blocks last, notes which gave out; returns blocks swapped back in."""
     swapped = np.int64(0)
     room = len(log.phases) - 3 * len(batch)
     while queues.counts[WAITING] > 0 and counts[RUNNING] < rules.max_batch and totals[0] < rules.max_tokens:
@@ -94,8 +97,9 @@ def admit(rules, prices, requests, queues, blocks, batch, counts, log, totals):
         wanted = min(left, np.int64(rules.max_tokens - totals[0]))
         whole = rules.chunked == 1 or wanted == left or (totals[0] == 0 and left > rules.max_tokens)
         if not whole or not hold(rules, requests, blocks, request, wanted):
+            totals[6] = BLOCKS if whole else TOKENS
             _let_go(rules, requests, blocks, request, back)
-            break
+            return swapped
         leave_front(queues)
         if back > 0:
             swapped += requests.own_blocks[request]
@@ -106,6 +110,7 @@ def admit(rules, prices, requests, queues, blocks, batch, counts, log, totals):
             requests.cached[request] = found
         begin_phase(counts, log, request, PREFILL, counts[NOW])
         count_tokens(rules, prices, requests, request, wanted, False, totals)
+    totals[6] = PLACES if counts[RUNNING] >= rules.max_batch else TOKENS
     return swapped
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from engine.workloads.serving.admission import admit, can_admit, take_arrivals, wait_for_requests
 from engine.workloads.serving.engine_state import (
     BATCH,
+    BLOCKS,
     CACHED_BLOCKS,
     DECODING,
     DEVICE,
@@ -21,6 +22,7 @@ from engine.workloads.serving.engine_state import (
     HOST,
     ITERATIONS,
     KV_BLOCKS,
+    LIMIT,
     NOW,
     PADDED,
     PHASES,
@@ -69,7 +71,8 @@ def advance(rules, prices, requests, queues, blocks, batch, counts, log, iterati
 @numba.njit(cache=True)
 def _iterate(rules, prices, requests, queues, blocks, batch, counts, log):
     """Schedules one iteration, prices it, and gives out its tokens."""
-    totals = np.zeros(6, dtype=np.float64)  # tokens, chunk ns, decoding, their keys, padding, prompt tokens
+    # Tokens, chunk ns, decoding, their keys, padding, prompt tokens, limit of admission.
+    totals = np.zeros(7, dtype=np.float64)
     swapped = 0
     prompts_first = rules.chunked == 0 and can_admit(rules, requests, queues, blocks, counts)
     if prompts_first:
@@ -80,6 +83,8 @@ def _iterate(rules, prices, requests, queues, blocks, batch, counts, log):
     before = counts[RUNNING]
     if swapped == 0:
         swapped += admit(rules, prices, requests, queues, blocks, batch, counts, log, totals)
+    else:
+        totals[6] = BLOCKS
     if totals[0] == 0 and prompts_first:
         # What was cached for the prompt made place for it in thought only: answers go on.
         swapped = run_on(rules, prices, requests, queues, blocks, batch, counts, log, totals)
@@ -108,4 +113,5 @@ def _iterate(rules, prices, requests, queues, blocks, batch, counts, log):
     row[PREFILL_TOKENS], row[DECODING], row[PADDED] = np.int64(totals[5]), np.int64(totals[2]), np.int64(totals[4])
     row[BATCH], row[QUEUE] = counts[RUNNING], queues.counts[WAITING]
     row[KV_BLOCKS], row[CACHED_BLOCKS] = blocks.counts[HELD] + blocks.counts[SHARED], blocks.counts[CACHED]
+    row[LIMIT] = np.int64(totals[6]) if queues.counts[WAITING] > 0 else 0
     give_out(rules, requests, queues, blocks, batch, counts, log)

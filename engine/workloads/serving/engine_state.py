@@ -6,19 +6,21 @@ from typing import NamedTuple
 
 import numba
 
-from engine.analyses.serving.tables import PhaseKind, RequestStatus
+from engine.analyses.serving.tables import AdmissionLimit, PhaseKind, RequestStatus
 from engine.core.arrays import Int32Array, Int64Array, UInt8Array
 from engine.workloads.serving.queues import will_come
 
 QUEUED, PREFILL, DECODE, PREEMPTED = (int(kind) for kind in PhaseKind)
 FINISHED, REJECTED, TIMED_OUT, TOO_LONG = (int(status) for status in RequestStatus)
+NO_LIMIT, PLACES, TOKENS, BLOCKS = (int(limit) for limit in AdmissionLimit)
 OPEN = 255
 """Status of a request that has not ended."""
 NOW, RUNNING, ITERATIONS, PHASES, ENDED, RANDOM, BLOCK_COUNT, STUCK = range(8)
 """Counters of the run: its clock, sequences in the batch, rows logged since they were last taken, requests that ended,
 state of the random numbers, blocks there are, turns without a token."""
-(START, END, HOST, DEVICE, PREFILL_TOKENS, DECODING, PADDED, BATCH, QUEUE, KV_BLOCKS, CACHED_BLOCKS) = range(11)
+(START, END, HOST, DEVICE, PREFILL_TOKENS, DECODING, PADDED, BATCH, QUEUE, KV_BLOCKS, CACHED_BLOCKS, LIMIT) = range(12)
 """Columns of the log of iterations."""
+COLUMN_COUNT = LIMIT + 1
 
 
 class Rules(NamedTuple):
@@ -70,7 +72,7 @@ class Requests(NamedTuple):
 
 
 class Log(NamedTuple):
-    """Rows since the last call. ``iterations`` int64 (rows, 11); ``phases`` int64 (rows, 3): request, kind, start."""
+    """Rows since the last call. ``iterations`` int64 (rows, 12); ``phases`` int64 (rows, 3): request, kind, start."""
 
     iterations: Int64Array
     phases: Int64Array

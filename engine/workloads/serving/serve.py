@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.analyses.serving.tables import Iterations, PhaseKind, Phases, ServedRequests, ServedRun
+from engine.analyses.serving.tables import BlocksLeft, Iterations, PhaseKind, Phases, ServedRequests, ServedRun
 from engine.core.arrays import Int32Array, Int64Array
 from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
@@ -12,7 +12,7 @@ from engine.trace.strings import ABSENT
 from engine.workloads.serving import engine_state as state
 from engine.workloads.serving.engine_kernel import advance
 from engine.workloads.serving.iteration_prices import IterationPrices
-from engine.workloads.serving.kv_blocks import new_blocks
+from engine.workloads.serving.kv_blocks import CACHED, FREE, HELD, SHARED, Blocks, new_blocks
 from engine.workloads.serving.queues import new_queues, will_come
 from engine.workloads.serving.request_stream import RequestStream
 from engine.workloads.serving.settings import Preemption, ServingSettings
@@ -66,7 +66,7 @@ def serve(
     counts = np.zeros(8, dtype=np.int64)
     counts[state.BLOCK_COUNT], counts[state.RANDOM] = block_count, seed + 1
     log = state.Log(
-        iterations=np.zeros((_ITERATIONS_PER_CALL, 11), dtype=np.int64),
+        iterations=np.zeros((_ITERATIONS_PER_CALL, state.COLUMN_COUNT), dtype=np.int64),
         phases=np.zeros((8 * settings.max_batch + _SPARE_PHASES, 3), dtype=np.int64),
     )
     rows = _Rows([], [])
@@ -83,7 +83,13 @@ def serve(
         phases=closed_phases(np.concatenate(rows.phases or [np.empty((0, 3), dtype=np.int64)])),
         kv_block_count=block_count,
         kv_block_tokens=settings.block_tokens,
+        blocks_left=_left(blocks),
     )
+
+
+def _left(blocks: Blocks) -> BlocksLeft:
+    free, held, cached, shared = (int(blocks.counts[place]) for place in (FREE, HELD, CACHED, SHARED))
+    return BlocksLeft(free, held + shared, cached)
 
 
 def _highest(column: Int32Array) -> int:
@@ -157,7 +163,7 @@ def _served(stream: RequestStream, requests: state.Requests) -> ServedRequests:
 
 
 def _iterations(parts: list[Int64Array]) -> Iterations:
-    rows = np.concatenate(parts or [np.empty((0, 11), dtype=np.int64)])
+    rows = np.concatenate(parts or [np.empty((0, state.COLUMN_COUNT), dtype=np.int64)])
     return Iterations(*(np.ascontiguousarray(rows[:, column]) for column in range(rows.shape[1])))
 
 

@@ -2,11 +2,20 @@
 
 import numpy as np
 
-from engine.analyses.serving.tables import Iterations, PhaseKind, Phases, RequestStatus, ServedRequests, ServedRun
+from engine.analyses.serving.tables import (
+    AdmissionLimit,
+    Iterations,
+    PhaseKind,
+    Phases,
+    RequestStatus,
+    ServedRequests,
+    ServedRun,
+)
 from engine.core.arrays import Float64Array, Int64Array
 from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.trace.strings import ABSENT
+from engine.workloads.serving.engine_state import COLUMN_COUNT
 from engine.workloads.serving.iteration_prices import IterationPrices, across, along
 from engine.workloads.serving.request_stream import RequestStream
 from engine.workloads.serving.settings import ServingSettings
@@ -104,7 +113,7 @@ def _run_batch(
     books.last_ns[chosen] = ends[answers - 1]
     alive = np.count_nonzero(answers[None, :] > np.arange(steps)[:, None], axis=1)
     real = int(stream.prompt_tokens[chosen].sum())
-    rows = np.zeros((steps, 11), dtype=np.int64)
+    rows = np.zeros((steps, COLUMN_COUNT), dtype=np.int64)
     rows[:, 0], rows[:, 1] = np.concatenate(([begin_ns], ends[:-1])), ends
     rows[:, 2], rows[:, 3] = np.rint(engine + dispatch), np.rint(device)
     rows[0, 4], rows[1:, 5] = real, alive[1:]
@@ -113,12 +122,14 @@ def _run_batch(
     come = np.searchsorted(np.sort(stream.arrival_ns), rows[:, 0], side="right")
     rows[:, 8] = np.maximum(come - np.count_nonzero(books.scheduled_ns >= 0), 0)
     rows[:, 9] = _blocks(stream, chosen, settings)
+    # Whoever waits now waits for the whole batch to end: for a place.
+    rows[:, 11] = np.where(rows[:, 8] > 0, AdmissionLimit.PLACES, AdmissionLimit.NONE)
     books.steps.append(rows)
     return int(ends[-1])
 
 
 def _served(stream: RequestStream, books: _Books, settings: ServingSettings, block_count: int) -> ServedRun:
-    rows = np.concatenate(books.steps or [np.empty((0, 11), dtype=np.int64)])
+    rows = np.concatenate(books.steps or [np.empty((0, COLUMN_COUNT), dtype=np.int64)])
     done = np.flatnonzero(books.status == RequestStatus.FINISHED).astype(np.int32)
     kinds = np.repeat(np.array([PhaseKind.QUEUED, PhaseKind.PREFILL, PhaseKind.DECODE], dtype=np.uint8), len(done))
     starts = np.concatenate((stream.arrival_ns[done], books.scheduled_ns[done], books.first_ns[done]))
@@ -138,7 +149,7 @@ def _served(stream: RequestStream, books: _Books, settings: ServingSettings, blo
             preemptions=np.zeros(len(stream), dtype=np.int32),
             status=books.status,
         ),
-        iterations=Iterations(*(np.ascontiguousarray(rows[:, column]) for column in range(11))),
+        iterations=Iterations(*(np.ascontiguousarray(rows[:, column]) for column in range(COLUMN_COUNT))),
         phases=Phases(np.tile(done, 3)[order], kinds[order], starts[order], ends[order]),
         kv_block_count=block_count,
         kv_block_tokens=settings.block_tokens,

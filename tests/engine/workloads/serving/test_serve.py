@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.analyses.serving.tables import PhaseKind, RequestStatus
+from engine.analyses.serving.tables import AdmissionLimit, PhaseKind, RequestStatus
 from engine.core.errors import ScenarioError
 from engine.workloads.serving.request_stream import RequestStream, drawn_requests
 from engine.workloads.serving.serve import serve
@@ -65,6 +65,16 @@ def test_what_does_not_fit_makes_the_last_one_leave_and_come_back():
     assert run.requests.preemptions.tolist() == [0, 1]
     assert PhaseKind.PREEMPTED in run.phases.kind
     assert run.iterations.kv_blocks.max() <= 6
+
+
+def test_what_keeps_a_request_out_is_noted_iteration_by_iteration():
+    rows = stream([(0, 100, 10), (0, 100, 10)])
+    full = serve(rows, ServingSettings(max_batch=1), simple_prices(), 1_000)
+    assert full.iterations.limit.tolist() == [AdmissionLimit.PLACES] * 10 + [AdmissionLimit.NONE] * 10
+    short = serve(rows, ServingSettings(max_batched_tokens=100), simple_prices(), 1_000)
+    assert short.iterations.limit[0] == AdmissionLimit.TOKENS
+    tight = serve(rows, ServingSettings(), simple_prices(), 8)
+    assert tight.iterations.limit[0] == AdmissionLimit.BLOCKS
 
 
 def test_swapping_keeps_what_was_computed():
@@ -192,6 +202,9 @@ def test_no_request_is_lost_and_no_block_exists_twice(asked, chosen, block_count
         assert (requests.scheduled_ns - requests.arrival_ns <= chosen.timeout_ns)[done].all()
     if chosen.prefix_cache_tokens:
         assert (steps.cached_blocks * chosen.block_tokens < chosen.prefix_cache_tokens + chosen.block_tokens).all()
+    left = run.blocks_left
+    assert left is not None and left.held == 0 and left.free + left.cached == block_count
+    assert ((steps.limit == AdmissionLimit.NONE) == (steps.waiting == 0)).all()
     again = serve(drawn, chosen, simple_prices(), block_count, seed)
     assert (again.requests.last_token_ns == requests.last_token_ns).all()
     assert (run.phases.end_ns >= run.phases.start_ns).all()
