@@ -19,6 +19,9 @@ from engine.runtime.allocators.catalogue import AllocatorPolicy
 from engine.runtime.allocators.interface import DriverLog, RequestKind
 from engine.trace.job import RankTrace
 
+_PLANNED = "static"
+"""Policy that plans offsets ahead."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankMemory:
@@ -78,7 +81,8 @@ def _rank_memory(
     chosen = policy or recorded
     logs = []
     try:
-        for parts in SEED_DIVISIONS:
+        # A plan's range does not depend on how what was held before is laid out, and takes seconds to find.
+        for parts in SEED_DIVISIONS[:1] if chosen.id == _PLANNED else SEED_DIVISIONS:
             logs.append(capture_requests(entry.trace, recorded.settings.pad_bytes, parts, edit))
             if logs[0].seed_bytes == 0:
                 break
