@@ -4,8 +4,7 @@ from engine.core.number_format import format_bytes, format_duration_ns
 from engine.optimizations.answers import already_listed, already_on, applies, no_effect, switched_on, unknown
 from engine.optimizations.communication.calls import Role, calls_of
 from engine.optimizations.communication.exposure import exposure, per_step
-from engine.optimizations.communication.parameter_prefetch import gathers_before_forward, prefetched
-from engine.optimizations.communication.progress import rank_computing
+from engine.optimizations.communication.parameter_prefetch import gathers_before_forward, lead_steps, prefetched
 from engine.optimizations.communication.scenario_exchanges import exchanging_replicas, gradient_bytes, no_replicas
 from engine.optimizations.communication.waiting import unsplit_reason
 from engine.optimizations.interface import (
@@ -54,15 +53,14 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     if exposed_ns <= EXPOSED_SHARE * whole_ns:
         return no_effect(f"of {format_duration_ns(whole_ns)} per step {format_duration_ns(exposed_ns)} is exposed")
     if gathers_before_forward(graph, seen) is None:
-        listed = rank_computing(graph, seen.schedule)
-        if all(int(rank) in listed for rank in graph.rank[seen.calls.task[split]]):
+        if lead_steps(graph, seen):
             return already_on(
                 f"weights are gathered at the beginning of a step; {format_duration_ns(exposed_ns)} are exposed before "
                 "the layers that need them"
             )
         return unknown(
-            f"{format_duration_ns(exposed_ns)} of gathering weights is exposed, but not every member's capture lists "
-            "the kernels of its forward pass"
+            f"{format_duration_ns(exposed_ns)} of gathering weights is exposed, but no forward "
+            "pass is found in the kernels of every member"
         )
     return applies(f"{format_duration_ns(exposed_ns)} per step of gathering weights is exposed behind the optimizer")
 

@@ -102,6 +102,14 @@ def _stands_ahead(graph: TaskGraph, computing: RankComputing, step: int, moment_
     return bool(2 * length_ns[computing.start_ns >= moment_ns].sum() > length_ns.sum())
 
 
+def lead_steps(graph: TaskGraph, seen: Exposure) -> bool:
+    """Returns whether gathers of weights begin before most of their step is computed, on every rank that shows it."""
+    calls, computing = seen.calls.of(Role.PARAMETERS), rank_computing(graph, seen.schedule)
+    starts = seen.schedule.start_ns[calls.task].tolist()
+    rows = zip(graph.rank[calls.task].tolist(), graph.step[calls.task].tolist(), starts, strict=True)
+    return all(_stands_ahead(graph, computing[rank], step, start) for rank, step, start in rows if rank in computing)
+
+
 def prefetched(plan: CapturePlan, found: Gathers, bucket_bytes: int, bound: Bound) -> CapturePlan:
     """Returns the plan with weights gathered in buckets from the beginning of each step.
 

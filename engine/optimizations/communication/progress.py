@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.analyses.modules.host_context import FORWARD, PHASES
 from engine.analyses.modules.kernel_phases import phases_of_kernels
-from engine.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
+from engine.core.arrays import AnyArray, BoolArray, Float64Array, Int32Array, Int64Array
 from engine.graph.task_graph import TaskGraph
 from engine.optimizations.communication.unlisted import followed_ranks, stands_for_computing
 from engine.optimizations.kernel_types import kernel_type
@@ -15,6 +15,12 @@ from engine.runtime.scheduler import Schedule
 BACKWARD_SHARE = 2 / 3
 """A product has one forward and two backward products of the same size: where no kernel tells its phase, the last two
 thirds of a pass are taken for its backward half."""
+
+
+_GRADIENT = "Grad"
+"""Part of the type of a gradient kernel: ``RmsNormGrad`` beside ``RmsNorm``."""
+_PASS_RATIO = 0.1
+"""A forward pass alone is a third of one with its backward pass; clearing gradients, or scaling them, is far less."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,21 +84,26 @@ def rank_computing(graph: TaskGraph, times: Schedule) -> dict[int, RankComputing
 
 
 def _forward(graph: TaskGraph, task: Int32Array) -> tuple[BoolArray, bool]:
-    if np.any(graph.phase[task] >= 0):
-        return graph.phase[task] == graph.strings.id_of(FORWARD), True
+    """Returns which computing tasks are forward, by start, and whether anything is known of phases."""
     names, inverse = np.unique(graph.name[task], return_inverse=True)
-    phases = phases_of_kernels(
-        [kernel_type(graph.strings.text(name)) for name in names.tolist()], inverse.astype(np.int64)
-    )
+    types = [kernel_type(graph.strings.text(int(name))) for name in names]
+    told = graph.phase[task] == graph.strings.id_of(FORWARD)
+    if np.any(graph.phase[task] >= 0) and not _contradicts(types, inverse, told):
+        return told, True
+    phases = phases_of_kernels(types, inverse.astype(np.int64))
     forward = phases == PHASES.index(FORWARD)
     # Without a single gradient kernel everything comes out as forward: nothing is known then.
     return forward, not bool(forward.all())
 
 
-def stretch(computing: RankComputing, start_ns: int, end_ns: int) -> Stretch | None:
-    """Returns the tasks that run inside ``[start_ns, end_ns]``, None where none does."""
-    rows = np.flatnonzero((computing.start_ns >= start_ns) & (computing.end_ns <= end_ns))
-    return _cut(computing, rows)
+def _contradicts(types: list[str], type_index: AnyArray, forward: BoolArray) -> bool:
+    """Returns whether most kernels that have a gradient kernel of their own beside them are not called forward.
+
+    A stack of micro-batches may have been taken for layers of one phase; kernels' own names are better then.
+    """
+    gradients = {name[: name.index(_GRADIENT)] for name in types if _GRADIENT in name}
+    own = np.array([name in gradients for name in types], dtype=np.bool_)[type_index]
+    return bool(2 * np.count_nonzero(own & ~forward) > np.count_nonzero(own))
 
 
 def backward_before(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array) -> Stretch | None:
@@ -145,7 +156,7 @@ def _pieces(
 ) -> tuple[Int64Array, Int64Array]:
     """Returns where the pieces between borders begin, and which of them hold a pass.
 
-    A piece with less than half the usual computing holds none: it is what stands before the first receive, or behind
+    A piece with far less than the usual computing holds none: it is what stands before the first receive, or behind
     the send of the last result.
     """
     borders = np.unique(np.append(passes_ns[(passes_ns > start_ns) & (passes_ns <= end_ns)], start_ns))
@@ -155,7 +166,7 @@ def _pieces(
     computed = np.bincount(piece, weights=length, minlength=len(borders))
     if not np.any(computed > 0):
         return borders, np.zeros(1, dtype=np.int64)
-    return borders, np.flatnonzero(computed >= 0.5 * np.median(computed[computed > 0]))
+    return borders, np.flatnonzero(computed >= _PASS_RATIO * np.median(computed[computed > 0]))
 
 
 def _first_pass(computing: RankComputing, start_ns: int, end_ns: int, passes_ns: Int64Array) -> tuple[int, int]:

@@ -18,6 +18,7 @@ CASES = [
     (OVERLAP, "stages", {}, ()),
     ("communication.overlap_parameters", "replicas", {}, (OVERLAP,)),
     ("communication.overlap_parameters", "tensors and replicas", {}, (OVERLAP,)),
+    ("communication.overlap_parameters", "stages", {}, (OVERLAP,)),
     ("communication.overlap_tensor_parallel", "tensors", {}, ()),
     ("communication.overlap_tensor_parallel", "tensors and replicas", {}, ()),
     ("communication.chunking", "tensors", {}, ()),
