@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.core.errors import EngineError
-from engine.optimizations.answers import already_on, applies, no_effect, switched_on, unknown
+from engine.optimizations.answers import switched_on, unknown
 from engine.optimizations.interface import (
     Applicability,
     CapturePlan,
@@ -15,7 +15,7 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
-from engine.optimizations.memory.policies import policy_change, policy_check, scenario_allocator, varying_sizes
+from engine.optimizations.memory.policies import other_allocator_check, policy_change, policy_check
 from engine.runtime.allocators.amc import amc_settings, default_amc_rules, read_amc_rules
 from engine.runtime.allocators.catalogue import AllocatorPolicy
 from engine.workloads.scenario import Scenario
@@ -46,15 +46,6 @@ def _on_scenario(scenario: Scenario, parameters: Parameters) -> Scenario:
     chosen = switched_on(ID)(scenario, parameters)
     path = str(parameters[RULES])
     return replace(chosen, memory=replace(chosen.memory, rules=path)) if path else chosen
-
-
-def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
-    del parameters
-    if scenario_allocator(scenario) == "amc":
-        return already_on('the job runs with memory.allocator = "amc"')
-    if not varying_sizes(scenario):
-        return no_effect("every step asks for the same blocks, so the cache of the first step fits all that follow")
-    return applies("lifetimes are kept apart and free pages given back at synchronisations when much is stranded")
 
 
 _OTHER = "automatic memory management is an allocator of its own"
@@ -91,7 +82,9 @@ AMC = Optimization(
         ),
     ),
     on_scenario=_on_scenario,
-    check_scenario=_check_scenario,
+    check_scenario=other_allocator_check(
+        "amc", "lifetimes are kept apart and free pages given back at synchronisations when much is stranded"
+    ),
     on_capture=policy_change(_policy),
     check_capture=_check_capture,
     conflicts=(

@@ -1,8 +1,7 @@
 """Segments that grow by mapping pages: free space is given back page by page and neighbours merge."""
 
-from engine.optimizations.answers import already_on, applies, no_effect, switched_on
+from engine.optimizations.answers import switched_on
 from engine.optimizations.interface import (
-    Applicability,
     CapturePlan,
     Conflict,
     Group,
@@ -10,10 +9,9 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
-from engine.optimizations.memory.policies import policy_change, policy_check, scenario_allocator, varying_sizes
+from engine.optimizations.memory.policies import other_allocator_check, policy_change, policy_check
 from engine.runtime.allocators.caching import EXPANDABLE, EXPANDABLE_CUDA
 from engine.runtime.allocators.catalogue import AllocatorPolicy
-from engine.workloads.scenario import Scenario
 
 ID = "memory.expandable_segments"
 _REFUSED = "torch_npu refuses it at start together with expandable_segments (NPUAllocatorConfig.cpp)"
@@ -27,18 +25,6 @@ def _policy(recorded: AllocatorPolicy, plan: CapturePlan, parameters: Parameters
 
 def _is_on(recorded: AllocatorPolicy) -> str | None:
     return "the capture was recorded with expandable_segments:True" if recorded.id == "expandable" else None
-
-
-def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
-    del parameters
-    name = scenario_allocator(scenario)
-    if name == "expandable":
-        return already_on('the job runs with memory.allocator = "expandable"')
-    if name == "amc":
-        return already_on("automatic memory management runs on expandable segments")
-    if not varying_sizes(scenario):
-        return no_effect("every step asks for the same blocks, so the cache of the first step fits all that follow")
-    return applies("block sizes change from step to step, so holes do not fit what comes next")
 
 
 EXPANDABLE_SEGMENTS = Optimization(
@@ -63,7 +49,11 @@ EXPANDABLE_SEGMENTS = Optimization(
         ),
     ),
     on_scenario=switched_on(ID),
-    check_scenario=_check_scenario,
+    check_scenario=other_allocator_check(
+        "expandable",
+        "block sizes change from step to step, so holes do not fit what comes next",
+        {"amc": "automatic memory management runs on expandable segments"},
+    ),
     on_capture=policy_change(_policy),
     check_capture=policy_check(_policy, _is_on),
     conflicts=(

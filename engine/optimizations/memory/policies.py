@@ -6,7 +6,15 @@ from dataclasses import replace
 from engine.core.number_format import format_bytes
 from engine.core.units import MIB
 from engine.optimizations.answers import already_on, applies, no_effect, unknown
-from engine.optimizations.interface import Applicability, Bound, CaptureChange, CaptureCheck, CapturePlan, Parameters
+from engine.optimizations.interface import (
+    Applicability,
+    Bound,
+    CaptureChange,
+    CaptureCheck,
+    CapturePlan,
+    Parameters,
+    ScenarioCheck,
+)
 from engine.optimizations.memory.outcomes import RankMemory, plan_memory, recorded_memory
 from engine.replay.capture_policy import capture_policy
 from engine.runtime.allocators.catalogue import AllocatorPolicy
@@ -86,6 +94,29 @@ def scenario_allocator(scenario: Scenario) -> str:
     for name in named.values():
         return words.get(name, name)
     return scenario.memory.allocator
+
+
+def other_allocator_check(name: str, cure: str, also_on: Mapping[str, str] | None = None) -> ScenarioCheck:
+    """Returns the check of an optimization that puts another allocator into a simulated job.
+
+    Args:
+        name: Of the allocator, as a scenario has it.
+        cure: What it does about blocks that change from step to step.
+        also_on: Allocators that include it → why.
+    """
+
+    def check(scenario: Scenario, parameters: Parameters) -> Applicability:
+        del parameters
+        running = scenario_allocator(scenario)
+        if running == name:
+            return already_on(f'the job runs with memory.allocator = "{name}"')
+        if also_on and running in also_on:
+            return already_on(also_on[running])
+        if not varying_sizes(scenario):
+            return no_effect("every step asks for the same blocks, so the cache of the first step fits all that follow")
+        return applies(cure)
+
+    return check
 
 
 def varying_sizes(scenario: Scenario) -> bool:

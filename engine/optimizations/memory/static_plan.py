@@ -1,8 +1,7 @@
 """Static memory plan: see ``STATIC_PLAN.summary``."""
 
-from engine.optimizations.answers import already_on, applies, no_effect, switched_on
+from engine.optimizations.answers import switched_on
 from engine.optimizations.interface import (
-    Applicability,
     CapturePlan,
     Conflict,
     Group,
@@ -10,9 +9,8 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
-from engine.optimizations.memory.policies import policy_change, policy_check, scenario_allocator, varying_sizes
+from engine.optimizations.memory.policies import other_allocator_check, policy_change, policy_check
 from engine.runtime.allocators.catalogue import AllocatorPolicy, allocator_policy
-from engine.workloads.scenario import Scenario
 
 ID = "memory.static_plan"
 
@@ -20,15 +18,6 @@ ID = "memory.static_plan"
 def _policy(recorded: AllocatorPolicy, plan: CapturePlan, parameters: Parameters) -> AllocatorPolicy:
     del recorded, plan, parameters
     return allocator_policy("static")
-
-
-def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
-    del parameters
-    if scenario_allocator(scenario) == "static":
-        return already_on('the job runs with memory.allocator = "static"')
-    if not varying_sizes(scenario):
-        return no_effect("every step asks for the same blocks, so the cache of the first step fits all that follow")
-    return applies("block sizes change from step to step, so holes do not fit what comes next")
 
 
 STATIC_PLAN = Optimization(
@@ -47,11 +36,12 @@ STATIC_PLAN = Optimization(
         ),
     ),
     on_scenario=switched_on(ID),
-    check_scenario=_check_scenario,
+    check_scenario=other_allocator_check(
+        "static", "block sizes change from step to step, so holes do not fit what comes next"
+    ),
     on_capture=policy_change(_policy),
     check_capture=policy_check(_policy),
     conflicts=(Conflict("memory.stitching", "each of them is an allocator of its own"),),
-    simulator_only=False,
     risk="needs a step whose allocations repeat exactly; dynamic shapes break the plan",
     undo='set optimize_level to "O0"',
     verify="reserved memory and step time after the same number of steps",

@@ -1,17 +1,15 @@
 """Stitching of free pages: see ``STITCHING.summary``."""
 
-from engine.optimizations.answers import already_on, applies, no_effect, switched_on
+from engine.optimizations.answers import switched_on
 from engine.optimizations.interface import (
-    Applicability,
     CapturePlan,
     Group,
     Optimization,
     Parameters,
     Switch,
 )
-from engine.optimizations.memory.policies import policy_change, policy_check, scenario_allocator, varying_sizes
+from engine.optimizations.memory.policies import other_allocator_check, policy_change, policy_check
 from engine.runtime.allocators.catalogue import AllocatorPolicy, allocator_policy
-from engine.workloads.scenario import Scenario
 
 ID = "memory.stitching"
 
@@ -19,15 +17,6 @@ ID = "memory.stitching"
 def _policy(recorded: AllocatorPolicy, plan: CapturePlan, parameters: Parameters) -> AllocatorPolicy:
     del recorded, plan, parameters
     return allocator_policy("stitching")
-
-
-def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
-    del parameters
-    if scenario_allocator(scenario) == "stitching":
-        return already_on('the job runs with memory.allocator = "stitching"')
-    if not varying_sizes(scenario):
-        return no_effect("every step asks for the same blocks, so the cache of the first step fits all that follow")
-    return applies("block sizes change from step to step, so holes do not fit what comes next")
 
 
 STITCHING = Optimization(
@@ -46,7 +35,9 @@ STITCHING = Optimization(
         ),
     ),
     on_scenario=switched_on(ID),
-    check_scenario=_check_scenario,
+    check_scenario=other_allocator_check(
+        "stitching", "block sizes change from step to step, so holes do not fit what comes next"
+    ),
     on_capture=policy_change(_policy),
     check_capture=policy_check(_policy),
     conflicts=(),
