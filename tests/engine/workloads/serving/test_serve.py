@@ -203,7 +203,9 @@ def test_no_request_is_lost_and_no_block_exists_twice(asked, chosen, block_count
     if chosen.prefix_cache_tokens:
         assert (steps.cached_blocks * chosen.block_tokens < chosen.prefix_cache_tokens + chosen.block_tokens).all()
     left = run.blocks_left
-    assert left is not None and left.held == 0 and left.free + left.cached == block_count
+    assert left is not None
+    assert left.held == 0
+    assert left.free + left.cached == block_count
     assert ((steps.limit == AdmissionLimit.NONE) == (steps.waiting == 0)).all()
     again = serve(drawn, chosen, simple_prices(), block_count, seed)
     assert (again.requests.last_token_ns == requests.last_token_ns).all()
