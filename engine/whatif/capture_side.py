@@ -54,15 +54,21 @@ def capture_run(
     Raises:
         OperationCancelled: Cancelled.
     """
-    if baseline is not None and plan.graph is baseline.plan.graph:
-        replayed = baseline.replayed
-    else:
-        replayed = replay_time(plan.capture, plan.graph, progress, cancel)
+    replayed = replayed_plan(plan, baseline, progress, cancel)
     if baseline is not None and plan.allocator is baseline.plan.allocator and not plan.edits:
         memory = baseline.memory
     else:
         memory = plan_memory(plan, cancel)
     return CaptureRun(plan, replayed, memory)
+
+
+def replayed_plan(
+    plan: CapturePlan, baseline: "CaptureRun | None", progress: Progress, cancel: CancelToken
+) -> ReplayedTime:
+    """Returns when the tasks of a plan run; the baseline's run where they are its tasks. Raises OperationCancelled."""
+    if baseline is not None and plan.graph is baseline.plan.graph:
+        return baseline.replayed
+    return replay_time(plan.capture, plan.graph, progress, cancel)
 
 
 def capture_side(run: CaptureRun) -> Side:

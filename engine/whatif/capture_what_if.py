@@ -2,17 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from engine.core.progress import CancelToken, Progress, part_of
-from engine.graph.task_graph import TaskGraph
 from engine.optimizations.interface import Bound, CapturePlan
 from engine.optimizations.selection import Enabled, Refusal, refusals
-from engine.replay.replay_time import replay_time
 from engine.trace.job import Job
 from engine.whatif.capture_changes import CaptureChanges, at_bound, changed_capture
-from engine.whatif.capture_side import CaptureRun, capture_run, capture_side
+from engine.whatif.capture_side import CaptureRun, capture_run, capture_side, replayed_plan
 from engine.whatif.inferred import own_lag_ns, with_own_lags
 from engine.whatif.results import Contribution, Gain, WhatIf
 from engine.whatif.subject import CaptureSubject
@@ -45,7 +44,7 @@ def capture_what_if(
     changes = changed_capture(baseline.plan, chosen, cancel)
     replays = _Replays(baseline, changes, part_of(progress, 0.2, 1.0), cancel)
     contributions = replays.contributions()
-    candidate = replays.prefixes[-1]
+    candidate = replays.candidate
     gain = replays.gain()
     share = replays.inferred_share_ratio(gain.expected_ns)
     error = baseline.replayed.error_ratio
@@ -108,69 +107,62 @@ class _Replays:
     """The runs behind a what-if: prefixes of what is switched on, each alone, both ends of the range."""
 
     def __init__(self, baseline: CaptureRun, changes: CaptureChanges, progress: Progress, cancel: CancelToken) -> None:
-        self.prefixes = [baseline]
         self._baseline = baseline
         self._changes = changes
-        self._applied = changes.applied
         self._progress = progress
         self._cancel = cancel
         self._done_count = 0
+        self.candidate = capture_run(changes.plan, baseline, self._stage(), cancel) if changes.applied else baseline
 
     def contributions(self) -> tuple[Contribution, ...]:
-        """Returns what each gives after those before it and alone; ``prefixes`` holds the baseline and every prefix."""
+        """Returns what each gives after those before it, and alone."""
         found: list[Contribution] = []
-        for item, plan in zip(self._applied, self._changes.prefixes[1:], strict=True):
-            before = self.prefixes[-1]
-            self.prefixes.append(self._run(plan))
-            gain_ns = before.mean_step_ns - self.prefixes[-1].mean_step_ns
+        before_ns = self._baseline.mean_step_ns
+        for item, plan in zip(self._changes.applied, self._changes.prefixes[1:], strict=True):
+            is_last = plan is self._changes.plan
+            after_ns = self.candidate.mean_step_ns if is_last else self._mean_ns(plan)
+            gain_ns = before_ns - after_ns
             found.append(Contribution(item.id, gain_ns, gain_ns if len(found) == 0 else self._alone_ns(item)))
+            before_ns = after_ns
         return tuple(found)
 
     def gain(self) -> Gain:
         """Returns what everything together saves, with the range of its prices."""
-        expected = self._saved(self.prefixes[-1])
-        if not self._applied:
+        before_ns, applied = self._baseline.mean_step_ns, self._changes.applied
+        expected = before_ns - self.candidate.mean_step_ns
+        if not applied:
             return Gain(expected, expected, expected)
-        ends = [
-            self._saved(self._run(at_bound(self._baseline.plan, self._applied, bound)))
-            for bound in (Bound.LOW, Bound.HIGH)
-        ]
+        bounds = (Bound.LOW, Bound.HIGH)
+        ends = [before_ns - self._mean_ns(at_bound(self._baseline.plan, applied, bound)) for bound in bounds]
         return Gain(min(expected, *ends), expected, max(expected, *ends))
 
     def inferred_share_ratio(self, gain_ns: float) -> float | None:
         """Returns the share of a gain that inferred waits carry (see ``inferred``), None where there is no gain."""
-        baseline, candidate = self._baseline, self.prefixes[-1]
+        baseline = self._baseline
         if abs(gain_ns) <= SMALLEST_GAIN_RATIO * baseline.mean_step_ns:
             return None
         recorded = baseline.replayed.graph
         if not recorded.inferred.any():
             return 0.0
         lag_ns = own_lag_ns(recorded, baseline.replayed.schedule)
-        plan = baseline.plan
-        before = self._run_graph(plan, with_own_lags(recorded, recorded, lag_ns))
-        after = self._run_graph(plan, with_own_lags(candidate.replayed.graph, recorded, lag_ns))
-        other_ns = before - after
-        return min(abs(gain_ns - other_ns) / abs(gain_ns), 1.0)
+        before, after = (
+            self._mean_ns(replace(baseline.plan, graph=with_own_lags(graph, recorded, lag_ns)))
+            for graph in (recorded, self.candidate.replayed.graph)
+        )
+        return min(abs(gain_ns - (before - after)) / abs(gain_ns), 1.0)
 
     def _alone_ns(self, item: Enabled) -> float:
         """Returns what an optimization saves on the baseline; one that needs others, on the baseline with these."""
-        needed = [other for other in self._applied if other.id in item.optimization.needs]
-        before = self._run(at_bound(self._baseline.plan, needed, Bound.EXPECTED)) if needed else self._baseline
-        changes = changed_capture(before.plan, [item], self._cancel)
-        return before.mean_step_ns - self._run(changes.plan).mean_step_ns
+        needed = [other for other in self._changes.applied if other.id in item.optimization.needs]
+        plan = at_bound(self._baseline.plan, needed, Bound.EXPECTED)
+        return self._mean_ns(plan) - self._mean_ns(changed_capture(plan, [item], self._cancel).plan)
 
-    def _saved(self, run: CaptureRun) -> float:
-        return self._baseline.mean_step_ns - run.mean_step_ns
-
-    def _run(self, plan: CapturePlan) -> CaptureRun:
-        return capture_run(plan, self._baseline, self._stage(), self._cancel)
-
-    def _run_graph(self, plan: CapturePlan, graph: TaskGraph) -> float:
-        """Returns the mean step of other tasks of the capture."""
-        return float(np.mean(replay_time(plan.capture, graph, self._stage(), self._cancel).step_ns))
+    def _mean_ns(self, plan: CapturePlan) -> float:
+        """Returns the mean step of a plan; what its memory comes to is not asked."""
+        return float(np.mean(replayed_plan(plan, self._baseline, self._stage(), self._cancel).step_ns))
 
     def _stage(self) -> Progress:
-        whole = 2 * len(self._applied) + 4
+        whole = 3 * len(self._changes.applied) + 4
         self._done_count += 1
         return part_of(self._progress, min((self._done_count - 1) / whole, 1.0), min(self._done_count / whole, 1.0))
 
