@@ -18,6 +18,7 @@ from tests.support.closed_loop import without_host_rows
 UNCHANGED_RATIO = 0.03
 WITHHELD_RATIO = 0.1
 INFERRED_RATIO = 0.05
+JOINED_CLOCKS_NS = 200_000
 CAPTURES = (
     "ascend/910b-cnn-ddp2-text/level0",
     "ascend/910b-cnn-ddp2-text/level1",
@@ -49,6 +50,21 @@ def test_the_replay_takes_as_long_as_the_recording_and_gaps_explain_little_of_it
     assert quality.unchanged.schedule.is_complete
     assert quality.unchanged.error_ratio == pytest.approx(0.0, abs=UNCHANGED_RATIO)
     assert quality.withheld.error_ratio == pytest.approx(0.0, abs=WITHHELD_RATIO)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_task_starts_when_it_did(captures: Path, name: str) -> None:
+    capture = capture_graph(opened(captures / name))
+    graph, times = capture.graph, replay_time(capture).schedule
+    tasks = np.flatnonzero((graph.stream > 0) & (graph.origin_event >= 0))
+    late_ns = times.start_ns[tasks]
+    for entry in capture.job.ranks:
+        own = graph.rank[tasks] == entry.rank
+        late_ns[own] -= entry.trace.events.start_ns[graph.origin_event[tasks[own]]] + entry.offset_ns
+    apart_ns = late_ns - int(np.median(late_ns))
+    meets = bool(np.any(graph.rendezvous >= 0))
+    # Ranks that meet are told by several clocks, which are joined with an error of some ten µs per meeting.
+    assert np.abs(apart_ns).max() <= (JOINED_CLOCKS_NS if meets else 0)
 
 
 @pytest.mark.parametrize("name", ["pytorch/rank_non_gpu.json.gz", "pytorch/rank_not_found.json.gz"])
