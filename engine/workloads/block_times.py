@@ -137,10 +137,13 @@ def chain_end(
             elif awaits[operator] == 1:
                 start = max(start, before)
             factor = 1.0 + slowdown_ratio[operator]
-            taken = np.int64(np.rint(device_ns[operator] * factor))
-            if not always_slowed and taken > last - start:
-                beside = max(last - start, np.int64(0))
-                taken = beside + np.int64(np.rint(device_ns[operator] - beside / factor))
+            # Transfers called so far follow one another from when their queue is free to the end of the last.
+            alone = np.int64(0) if always_slowed else min(max(transfers_free_ns - start, 0), device_ns[operator])
+            left = device_ns[operator] - alone
+            taken = alone + np.int64(np.rint(left * factor))
+            beside = max(last - start - alone, 0)
+            if not always_slowed and taken - alone > beside:
+                taken = alone + beside + np.int64(np.rint(left - beside / factor))
             computing = start + taken
             worked += taken
     return max(computing, last), worked
