@@ -72,7 +72,9 @@ def device_tasks(
     on_streams = _on_tracks(trace, TrackKind.DEVICE_STREAM)
     plain = np.flatnonzero(on_streams & ((kinds == Activity.COMPUTING) | (kinds == Activity.MEMORY)))
     event = np.array([item.event for item in collectives], dtype=np.int64)
-    index = np.flatnonzero((event < 0) | (kinds[event] == Activity.COMMUNICATION)) if len(event) else event
+    # The last entry answers for collectives without an event, and for a trace without any.
+    kinds = np.append(kinds, np.uint8(Activity.NONE))
+    index = np.flatnonzero((event < 0) | (kinds[event] == Activity.COMMUNICATION))
     start_ns = np.array([item.start_ns for item in collectives], dtype=np.int64)[index]
     elapsed_ns = np.array([item.elapsed_ns for item in collectives], dtype=np.int64)[index]
     rows = np.concatenate((plain, event[index])).astype(np.int32)
@@ -117,9 +119,8 @@ def _streams(
     own = len(trace.tracks) + np.array([groups.index(item.group) for item in collectives], dtype=np.int64)
     # Collectives the timeline does not show run in a lane of their group.
     hidden = rows < 0
-    lane = np.where(hidden, 0, trace.events.track[rows]).astype(np.int64) if len(trace.events) else own[collective]
-    if len(own):
-        lane = np.where(hidden, own[collective], lane)
+    lane = np.append(trace.events.track, np.int32(0)).astype(np.int64)[rows]
+    lane[hidden] = own[collective[hidden]]
     computing_ns = np.zeros(len(trace.tracks) + len(groups) + 1, dtype=np.int64)
     communicating, copying = (np.zeros(len(computing_ns), dtype=np.int64) for _ in range(2))
     shown = ~hidden

@@ -16,7 +16,8 @@ from engine.replay.replay_time import replay_time
 from engine.replay.replayed_job import replayed_job
 from engine.runtime.recorder import RecorderSettings, record_job
 from engine.runtime.scheduler import schedule
-from engine.trace.job import Job, align
+from engine.trace.builder import take
+from engine.trace.job import Alignment, Job, align
 from engine.trace.trace import Origin
 from tests.support.simulated_job import small_job
 
@@ -208,3 +209,32 @@ def test_members_that_say_different_sizes_are_replayed_apart() -> None:
     replayed = replay_time(capture)
     assert replayed.schedule.is_complete
     assert replayed.error_ratio == pytest.approx(0.0, abs=0.001)
+
+
+@pytest.mark.parametrize("ranks", [(0,), (1,), (0, 2), (1, 3), (0, 1, 2)])
+def test_any_ranks_of_a_job_are_replayed(captures: Path, ranks: tuple[int, ...]) -> None:
+    job = graph_at(captures / QWEN3).job
+    part = replace(job, ranks=tuple(entry for entry in job.ranks if entry.rank in ranks))
+    replayed = replay_time(capture_graph(part))
+    assert replayed.schedule.is_complete
+    assert replayed.error_ratio == pytest.approx(0.0, abs=0.001)
+
+
+def test_collectives_of_a_table_alone_are_replayed(captures: Path) -> None:
+    job = graph_at(captures / QWEN3).job
+    entry = job.rank_trace(1)
+    nothing = take(entry.trace.events, np.empty(0, dtype=np.int64))
+    nowhere = np.full(len(entry.trace.collectives), -1, dtype=np.int32)
+    bare = replace(entry.trace, events=nothing, collectives=replace(entry.trace.collectives, event=nowhere))
+    capture = capture_graph(replace(job, ranks=(replace(entry, trace=bare),)))
+    assert np.count_nonzero(capture.graph.kind == TaskKind.COLLECTIVE) == len(entry.trace.collectives)
+    assert replay_time(capture).error_ratio == pytest.approx(0.0, abs=0.001)
+
+
+def test_ranks_on_unrelated_clocks_do_not_wait_for_each_other(captures: Path) -> None:
+    job = graph_at(captures / QWEN3).job
+    apart = tuple(replace(entry, alignment=Alignment.UNALIGNED, offset_ns=0) for entry in job.ranks)
+    capture = capture_graph(replace(job, ranks=apart))
+    assert np.all(capture.graph.rendezvous == -1)
+    assert "ranks-without-common-clock" in {item.code for item in capture.diagnostics}
+    assert replay_time(capture).error_ratio == pytest.approx(0.0, abs=0.001)
