@@ -1,5 +1,6 @@
 """The header: run A, run B, rank and step."""
 
+from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from engine.core.number_format import format_duration_ns
@@ -36,6 +37,12 @@ class Header(QWidget):
             signal.connect(self._fill)
         session.step_changed.connect(self._show_step)
         self._fill()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Qt: another theme; a style takes its colours from the palette when it is set."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.PaletteChange:
+            self.simulated.setStyleSheet(BADGE_STYLE)
 
     def _add_box(self, title: str, width_px: int) -> QComboBox:
         label, box = QLabel(title), QComboBox()

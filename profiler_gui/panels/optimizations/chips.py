@@ -54,7 +54,7 @@ def chip_of(optimization: Optimization, applicability: Applicability | None, ref
         return ChipText("pending", tr("…"), "")
     reason = applicability.reason
     if applicability.verdict is Verdict.APPLIES and optimization.simulator_only:
-        return ChipText("simulator", tr("✓ applies, simulator only"), reason)
+        return ChipText("simulator", tr("✓ simulator only"), reason)
     kinds = {
         Verdict.APPLIES: ("applies", tr("✓ applies")),
         Verdict.NO_EFFECT: ("no effect", tr("○ no effect")),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the engine's optimizations are imported after the first pai
 
 EDITOR_PX = 130
 """Of an editor at most: beside it stands what it is for, in a dock that is narrow."""
+LEAST_DECIMALS = 2
 _WIDEST = 2_000_000_000
 """Of a number without a limit: the largest Qt's boxes hold, as a round number."""
 
@@ -86,7 +87,7 @@ class ParameterEditors(QWidget):
             whole.valueChanged.connect(lambda value: self._emit(parameter, value))
             return whole
         box = QDoubleSpinBox()
-        box.setDecimals(4)
+        box.setDecimals(max(len(f"{parameter.default:g}".partition(".")[2]), LEAST_DECIMALS))
         box.setRange(lowest, highest)
         span = highest - lowest
         box.setSingleStep(0.05 if span <= 2 else 1.0)

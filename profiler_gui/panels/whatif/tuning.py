@@ -146,12 +146,13 @@ class RoundsChart(QWidget):
     def column_rect(self, number: int) -> QRectF:
         """Returns where a column is drawn."""
         line_px = self.fontMetrics().height() + 2
+        top_px = 2 * line_px  # the unit, and the number on the highest column
         highest = max((_rate(side) for side in self._sides), default=0.0) or 1.0
         pitch_px = min(self.width() / max(len(self._sides), 1), WIDEST_PX * 1.4)
-        room_px = self.height() - 2 * line_px - 4
+        room_px = self.height() - top_px - line_px - 4
         height_px = _rate(self._sides[number]) / highest * room_px
         left_px = number * pitch_px + pitch_px * 0.15
-        return QRectF(left_px, line_px + room_px - height_px, pitch_px * 0.7, max(height_px, 1.0))
+        return QRectF(left_px, top_px + room_px - height_px, pitch_px * 0.7, max(height_px, 1.0))
 
     def sizeHint(self) -> QSize:
         """Qt: a picture."""
@@ -161,13 +162,17 @@ class RoundsChart(QWidget):
         """Qt: paints."""
         painter = QPainter(self)
         colours, line_px = self._theme.colours, self.fontMetrics().height() + 2
+        if any(side.tokens_per_s is not None for side in self._sides):
+            painter.setPen(QColor(colours.faint))
+            corner = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
+            painter.drawText(QRectF(0, 0, self.width(), line_px), corner, tr("tokens per second"))
         for number, side in enumerate(self._sides):
             rect = self.column_rect(number)
             paint_fill(painter, rect, _ROUND if number else _BASELINE, colours)
             painter.setPen(QColor(colours.text))
             centre = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
             above = QRectF(rect.center().x() - WIDEST_PX, rect.top() - line_px, 2 * WIDEST_PX, line_px)
-            painter.drawText(above, centre, _rate_text(side))
+            painter.drawText(above, centre, _short_text(side))
             below = QRectF(above.left(), self.height() - line_px, above.width(), line_px)
             painter.drawText(below, centre, tr("round {number}", number=number) if number else tr("as it is"))
 
@@ -176,6 +181,12 @@ def _rate(side: Side) -> float:
     if side.status.value != "done":
         return 0.0
     return side.tokens_per_s or (1e9 / side.mean_step_ns if side.mean_step_ns else 0.0)
+
+
+def _short_text(side: Side) -> str:
+    if side.tokens_per_s is not None and side.status.value == "done":
+        return f"{side.tokens_per_s:,.0f}"
+    return step_text(side)
 
 
 def _rate_text(side: Side) -> str:

@@ -24,6 +24,8 @@ LEAST_CHANGE_NS = 0.5
 """Less is none: times are whole ns."""
 CUT_BELOW_RATIO = 0.8
 """Where everything happens above this share of the largest value, the axis begins above zero and says so."""
+LEAST_CUT_RATIO = 0.005
+"""Of the largest value: smaller changes are not blown up to the width of the picture."""
 BASELINE = Fill(lambda colours: colours.baseline)
 CANDIDATE = Fill(lambda colours: colours.candidate)
 SAVED = Fill(lambda colours: colours.computing, Qt.BrushStyle.BDiagPattern)
@@ -121,7 +123,8 @@ class Waterfall(QWidget):
         """Where the axis begins: zero, or shortly below the smallest value where nothing happens further down."""
         ends = [value for rung in self._rungs for value in (rung.start_ns, rung.end_ns) if value > 0]
         lowest, highest = min(ends, default=0.0), max(ends, default=0.0)
-        return 0.0 if lowest < CUT_BELOW_RATIO * highest else max(lowest - (highest - lowest) * 0.5, 0.0)
+        is_cut = CUT_BELOW_RATIO * highest <= lowest <= (1 - LEAST_CUT_RATIO) * highest
+        return max(lowest - (highest - lowest) * 0.5, 0.0) if is_cut else 0.0
 
     def bar_rect(self, number: int) -> QRectF:
         """Returns where a bar is drawn; at least a pixel wide."""

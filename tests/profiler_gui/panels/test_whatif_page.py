@@ -127,6 +127,10 @@ def test_small_changes_are_drawn_on_an_axis_that_says_where_it_begins(world, qtb
     waterfall.set_rungs(rungs_of(sample_whatif("fusion.attention", gain_ms=500), {}))
     assert waterfall.axis_start_ns == 0
     assert not waterfall.grab().isNull()
+    waterfall.set_rungs(rungs_of(sample_whatif("fusion.attention", candidate=sample_side(), gain_ms=0), {}))
+    assert waterfall.axis_start_ns == 0.0
+    assert waterfall.rungs[1].value_text == "= no change"
+    assert waterfall.bar_rect(0).width() > 100
 
 
 def test_memory_of_the_fullest_rank_adds_up_to_what_is_reserved():
