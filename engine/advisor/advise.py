@@ -206,6 +206,10 @@ def _tried(
     if trial.verdict is not Verdict.APPLIES:
         return Passed(optimization.id, trial.verdict.value, trial.reason)
     gain = rerun_gain(examination, trial.result)
+    if not fitting(remedy.how_to_apply or optimization.switches, examination):
+        return Passed(
+            optimization.id, "no switch", "nothing public switches it on with this job's devices and framework"
+        )
     if not _is_worth(examination, trial, gain, findings):
         won = "" if gain.time_ns is None else f": a rerun gives {format_duration_ns(gain.time_ns.expected)} per step"
         return Passed(optimization.id, "gains too little", f"{trial.reason}{won}")

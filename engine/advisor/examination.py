@@ -10,7 +10,7 @@ from engine.analyses.communication import Collective
 from engine.analyses.step_history import StepHistory, step_history
 from engine.analyses.steps import Step
 from engine.analyses.summary import JobSummary, RankSummary, summarize
-from engine.analyses.typical_step import measured_steps, step_length_ns, typical_step
+from engine.analyses.typical_step import measured_steps, step_length_ns
 from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
@@ -52,34 +52,47 @@ class Examination:
     side: Side | None = None
 
     @cached_property
+    def _measured(self) -> Mapping[int, tuple[Step, ...]]:
+        """Rank → its steps with device work; where no rank has any, all steps of the host."""
+        found = {entry.rank: measured_steps(entry.steps) for entry in self.summary.ranks}
+        if not any(found.values()):
+            found = {entry.rank: entry.steps for entry in self.summary.ranks}
+        return {rank: steps for rank, steps in found.items() if steps}
+
+    @cached_property
     def steps(self) -> Mapping[int, Step]:
-        """Rank → its typical step, of ranks with device work."""
-        found = {entry.rank: typical_step(entry.steps) for entry in self.summary.ranks}
-        return {rank: step for rank, step in found.items() if step is not None}
+        """Rank → its typical step: the one of median length."""
+        return {
+            rank: sorted(steps, key=step_length_ns)[(len(steps) - 1) // 2] for rank, steps in self._measured.items()
+        }
 
     @cached_property
     def windows(self) -> Mapping[int, Window]:
         """Rank → its measured steps."""
         windows = {}
-        for entry in self.summary.ranks:
-            measured = measured_steps(entry.steps)
-            if measured:
-                start_ns = min(step.range.start_ns for step in measured)
-                end_ns = max(step.range.end_ns for step in measured)
-                windows[entry.rank] = Window(TimeRange(start_ns, end_ns), len(measured))
+        for rank, steps in self._measured.items():
+            start_ns = min(step.range.start_ns for step in steps)
+            end_ns = max(step.range.end_ns for step in steps)
+            windows[rank] = Window(TimeRange(start_ns, end_ns), len(steps))
         return windows
 
     @cached_property
     def pace_rank(self) -> int | None:
-        """The rank whose typical step is the longest; None without device work."""
-        return max(self.steps, key=lambda rank: step_length_ns(self.steps[rank]), default=None)
+        """The rank whose steps are the longest on average; None where nothing was recorded."""
+        return max(self._measured, key=self._mean_step_ns, default=None)
 
     @cached_property
     def step_ns(self) -> float:
-        """Typical step of the slowest rank; raises MissingDataError where no device work was recorded."""
+        """Mean step of the slowest rank, like the costs that are compared with it."""
         if self.pace_rank is None:
-            raise MissingDataError("device work", "record device activities")
-        return step_length_ns(self.steps[self.pace_rank])
+            raise MissingDataError("steps", "record at least one")
+        return self._mean_step_ns(self.pace_rank)
+
+    def _mean_step_ns(self, rank: int) -> float:
+        """Returns the mean distance of a rank's steps: what lies between them counts, as it does in the costs."""
+        steps, window = self._measured[rank], self.windows[rank]
+        lengths = sum(step_length_ns(step) for step in steps)
+        return max(lengths, float(window.range.duration_ns)) / len(steps)
 
     @cached_property
     def histories(self) -> Mapping[int, StepHistory]:
@@ -103,6 +116,11 @@ class Examination:
         if self.scenario is not None:
             return self.scenario.device.vendor.lower() == "huawei"
         return any(entry.trace.source.format.startswith("ascend") for entry in self.job.ranks)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether steps were recorded; without them the start of the process counts in."""
+        return any(step.step is not None for step in self.steps.values())
 
     @property
     def is_recorded(self) -> bool:

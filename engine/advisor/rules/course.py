@@ -52,7 +52,7 @@ def fragmentation_slowdown(examination: Examination) -> Sequence[Finding]:
         evidence.append(
             Evidence("of the step's variance goes with allocator stalls", explained, Unit.RATIO, rank=rank, how="R²")
         )
-    remedies = [Toggle(name) for name in SAVERS] if leaking else cures()
+    remedies = [Toggle(name) for name in SAVERS] if leaking else cures(examination)
     return [
         loss(
             examination,
@@ -96,8 +96,8 @@ def out_of_memory(examination: Examination) -> Sequence[Finding]:
     return forecasts[:1]
 
 
-def _savers_and_cures() -> list[Toggle]:
-    tried = {item.optimization: item for item in cures()}
+def _savers_and_cures(examination: Examination) -> list[Toggle]:
+    tried = {item.optimization: item for item in cures(examination)}
     return [*(Toggle(name) for name in SAVERS), *(item for name, item in tried.items() if name not in SAVERS)]
 
 
@@ -223,7 +223,7 @@ def _ended(examination: Examination) -> Finding:
             Evidence("asked for", float(failed), Unit.BYTES),
             Evidence("reserved", float(worst), Unit.BYTES, float(limit)),
         ),
-        _savers_and_cures(),
+        _savers_and_cures(examination),
         stops_run=True,
     )
 
@@ -287,7 +287,7 @@ def _forecast(examination: Examination, rank: int) -> Finding | None:
             Evidence("growth of the envelope", per_step, Unit.BYTES_PER_STEP, rank=rank, how="second half of the run"),
             Evidence("room left", float(left), Unit.BYTES, rank=rank),
         ),
-        _savers_and_cures(),
+        _savers_and_cures(examination),
         severity=Severity.HIGH,
     )
 

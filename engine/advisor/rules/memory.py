@@ -52,9 +52,37 @@ SAVERS = (
 """What is tried where memory is short."""
 
 
-def cures() -> list[Toggle]:
+_WARM_STEPS = Action(
+    id="record.warm_steps",
+    title="Record warm steps instead of the start of the process",
+    how_to_apply=(
+        Switch(
+            "PyTorch",
+            "",
+            "profile(schedule=schedule(wait=5, warmup=2, active=3)) and prof.step() after every step",
+            "torch.profiler",
+        ),
+    ),
+    estimate=None,
+    risk="none",
+    undo="nothing to undo",
+    verify="the capture has numbered steps",
+)
+_CUDA = "PyTorch notes, CUDA semantics, memory management"
+_CUDA_SWITCHES = {
+    "memory.expandable_segments": Switch("PyTorch", "", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", _CUDA),
+    "memory.max_split_size": Switch("PyTorch", "", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:N", _CUDA),
+    "memory.gc_threshold": Switch("PyTorch", "", "PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:T", _CUDA),
+}
+
+
+def cures(examination: Examination) -> list[Toggle]:
     """Returns what is tried against holes; what is crude or partial only where nothing thorough cures them."""
-    return [Toggle(name, only_if_needed=name not in _THOROUGH) for name in CURES]
+    own = {} if examination.is_ascend else _CUDA_SWITCHES
+    return [
+        Toggle(name, how_to_apply=(own[name],) if name in own else (), only_if_needed=name not in _THOROUGH)
+        for name in CURES
+    ]
 
 
 def fragmentation(examination: Examination) -> Sequence[Finding]:
@@ -81,7 +109,7 @@ def fragmentation(examination: Examination) -> Sequence[Finding]:
             f"({format_ratio(ratio)}) are free but too scattered to be used",
             "blocks that stay alive pin partly used segments; what is asked for next does not fit between them",
             evidence,
-            [item for item in cures() if item.optimization not in CRUDE],
+            [item for item in cures(examination) if item.optimization not in CRUDE],
             severity=Severity.MEDIUM,
         )
     ]
@@ -258,13 +286,22 @@ def allocator_time(examination: Examination) -> Sequence[Finding]:
         undo="call it again after an epoch or phase",
         verify="allocator gaps in the idle table, after 5 warm steps",
     )
+    cause = "the cache has no block that fits, or was emptied: every miss is a driver call that waits for the device"
+    remedies: tuple[Toggle | Action, ...] = (Toggle("memory.expandable_segments"),)
+    if not examination.has_steps:
+        cause = (
+            "no steps were recorded, so that the first allocations of the process count in: they always need the driver"
+        )
+        remedies = (_WARM_STEPS,)
+    elif examination.is_recorded:
+        remedies = (*remedies, action)
     return [
         loss(
             examination,
             "memory.allocator_time",
             Category.MEMORY,
             f"Rank {rank} is idle {format_duration_ns(cost_ns)} per step while memory is taken from the driver",
-            "the cache has no block that fits, or was emptied: every miss is a driver call that waits for the device",
+            cause,
             cost_ns,
             (
                 Evidence(
@@ -272,7 +309,7 @@ def allocator_time(examination: Examination) -> Sequence[Finding]:
                 ),
                 Evidence("gaps", float(len(gaps)), Unit.COUNT, rank=rank, how="whole capture"),
             ),
-            (Toggle("memory.expandable_segments"), *((action,) if examination.is_recorded else ())),
+            remedies,
         )
     ]
 

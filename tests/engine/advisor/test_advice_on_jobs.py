@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.advisor.advise import advise, examine
+from engine.advisor.examination import examine_job
 from engine.advisor.recommendations import Advice, GainMethod
 from engine.advisor.rules import rule_registry
 from engine.core.units import NS_PER_MS
@@ -103,6 +104,22 @@ def test_a_straggler_is_named_with_what_it_costs(captures: Path) -> None:
     found = advice_on(capture_subject(opened_job(captures / "pytorch" / "dlrm-v100-8ranks")))
     assert found.recommendations[0].id == "even_out.rank_7"
     assert all("torch_npu" not in switch.switch for item in found.recommendations for switch in item.how_to_apply)
+
+
+def test_a_rank_with_three_times_the_batch_is_found_on_hosts_too(captures: Path) -> None:
+    job = opened_job(captures / "pytorch" / "gpt-cpu" / "ddp4_gloo")
+    found = advise(examine_job(job), None, rule_registry(), optimization_registry())
+    first = found.recommendations[0]
+    assert first.id == "even_out.rank_2"
+    assert first.gain.method is GainMethod.ANALYTIC
+
+
+def test_waiting_for_data_is_judged_against_steps_with_what_lies_between_them(captures: Path) -> None:
+    found = advice_on(capture_subject(opened_job(captures / "pytorch" / "resnet50-schema2021.json.gz")))
+    first = found.recommendations[0]
+    assert first.id == "io.data_loading"
+    assert first.gain.time_ratio is not None
+    assert first.gain.time_ratio.expected == pytest.approx(0.29, abs=0.01)
 
 
 def test_unfused_attention_is_found_and_its_gain_is_that_of_a_rerun() -> None:

@@ -64,6 +64,5 @@ def test_a_host_only_trace_gets_what_can_be_said(cannscope, captures):
     code, out, _ = cannscope("advise", captures / "pytorch" / "gpt-cpu" / "gpt_cpu_nostack.pt.trace.json.gz", "--json")
     document = json.loads(out)
     assert code == 0
-    assert document["step_us"] is None
-    assert document["not_checked"]
+    assert "fusion.unfused" in {item["rule"] for item in document["not_checked"]}
     assert all(item["gain"]["method"] != "rerun" for item in document["recommendations"])
