@@ -5,21 +5,12 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QFileDialog,
-    QLineEdit,
-    QMainWindow,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QLineEdit, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from engine.core.errors import EngineError
 from profiler_gui.commands.command import CommandRegistry, KeyPreset
 from profiler_gui.commands.panes import Closing, PaneContext, PaneFactory, PanePlace
 from profiler_gui.item_models.export import write_csv
-from profiler_gui.item_models.table_view import TableView
 from profiler_gui.session.document import Run
 from profiler_gui.session.failure import Failure, failure_of
 from profiler_gui.session.selection import TrackSelection
@@ -30,6 +21,7 @@ from profiler_gui.toolkit.theme import Theme, ThemeMode
 from profiler_gui.toolkit.translations import tr
 from profiler_gui.window.actions import Actions
 from profiler_gui.window.docks import Docks
+from profiler_gui.window.file_dialogs import files_to_open, folder_to_open, image_file, table_file, table_in_view
 from profiler_gui.window.fixed_bar import FixedBar
 from profiler_gui.window.header import Header
 from profiler_gui.window.images import save_image
@@ -94,36 +86,32 @@ class MainWindow(QMainWindow):
 
     def ask_for_file(self, run: Run = Run.A) -> None:
         """Asks for files and opens them."""
-        kinds = tr("Traces (*.json *.json.gz *.gz *.csv);;All files (*)")
-        names, _ = QFileDialog.getOpenFileNames(self, tr("Open File"), self._last_directory(), kinds)
-        if names:
-            self.context.session.open(tuple(Path(name) for name in names), run)
+        paths = files_to_open(self, self._last_directory())
+        if paths:
+            self.context.session.open(paths, run)
 
     def ask_for_folder(self, run: Run = Run.A) -> None:
         """Asks for a profiler directory, or a directory of ranks, and opens it."""
-        name = QFileDialog.getExistingDirectory(self, tr("Open Folder"), self._last_directory())
-        if name:
-            self.context.session.open((Path(name),), run)
+        path = folder_to_open(self, self._last_directory())
+        if path is not None:
+            self.context.session.open((path,), run)
 
     def export_table(self) -> None:
         """Asks where to and writes the table in view as CSV."""
-        view = self.current_table()
+        view = table_in_view(self)
         if view is None or view.table is None:
             self.show_failure(Failure(tr("no table is in view"), advice=tr("click into a table first")))
             return
-        table = view.table
-        name, _ = QFileDialog.getSaveFileName(self, tr("Export Table"), f"{view.accessibleName()}.csv", "CSV (*.csv)")
-        if name:
-            self.attempt(lambda: write_csv(table, Path(name)))
+        table, path = view.table, table_file(self, view)
+        if path is not None:
+            self.attempt(lambda: write_csv(table, path))
 
     def save_image(self) -> None:
         """Asks where to and writes a picture of the page in view."""
-        name, _ = QFileDialog.getSaveFileName(
-            self, tr("Save Image"), f"{self._page}.png", tr("Images (*.png);;Vector images (*.svg)")
-        )
-        if name:
+        path = image_file(self, self._page)
+        if path is not None:
             page = self.stack.currentWidget() or self
-            self.attempt(lambda: save_image(page, Path(name)))
+            self.attempt(lambda: save_image(page, path))
 
     def close_capture(self) -> None:
         """Closes both runs."""
@@ -197,14 +185,6 @@ class MainWindow(QMainWindow):
             action()
         except EngineError as error:
             self.show_failure(failure_of(error))
-
-    def current_table(self) -> TableView | None:
-        """Returns the table with the focus, else the first one in view."""
-        focus = QApplication.focusWidget()
-        if isinstance(focus, TableView):
-            return focus
-        seen = [view for view in self.findChildren(TableView) if not view.visibleRegion().isEmpty()]
-        return seen[0] if seen else None
 
     @property
     def page(self) -> str:

@@ -15,6 +15,7 @@ from profiler_gui.session.failure import Failure
 from profiler_gui.session.selection import EventSelection, TrackSelection
 from profiler_gui.toolkit.preferences import KEY_PRESET, THEME
 from profiler_gui.window.chooser import ranked
+from profiler_gui.window.file_dialogs import table_in_view
 from profiler_gui.window.images import save_image
 from profiler_gui.window.main_window import MainWindow
 from profiler_gui.window.messages import CrashReport
@@ -355,8 +356,8 @@ def test_the_list_of_keys_names_every_command_that_has_one(window):
 
 def test_the_visible_table_is_what_export_means(window, qtbot):
     session_of(window).show(drawn_document(PICTURE))
-    qtbot.waitUntil(lambda: window.current_table() is not None)
-    assert window.current_table().accessibleName() == "Events"
+    qtbot.waitUntil(lambda: table_in_view(window) is not None)
+    assert table_in_view(window).accessibleName() == "Events"
 
 
 @pytest.mark.parametrize("name", ["view.png", "view.svg"])
