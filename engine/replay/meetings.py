@@ -72,7 +72,8 @@ def _numbers(items: tuple[Collective, ...], known: dict[tuple[object, ...], int]
     for index, item in enumerate(items):
         if len(item.members) < 2 or item.transfer_ns is None:
             continue
-        met = tuple((arrival.rank, arrival.start_ns, arrival.end_ns) for arrival in item.members)
+        # Members come by arrival, so the first and the last of them tell a group's collectives apart.
+        met = (item.group, item.members[0], item.members[-1], len(item.members))
         # Collectives of no length may share all their moments: the n-th of them is the n-th everywhere.
         seen[met] = seen.get(met, -1) + 1
         key = (met, seen[met])
