@@ -1,1 +1,1 @@
-"""A recorded run on the simulated runtime: memory logs and allocator snapshots."""
+"""A recorded run on the simulated runtime: its timeline as tasks, its memory log, allocator snapshots."""
