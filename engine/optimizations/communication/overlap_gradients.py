@@ -4,7 +4,12 @@ from engine.core.number_format import format_bytes, format_count, format_duratio
 from engine.optimizations.answers import already_listed, already_on, applies, no_effect, switched_on, unknown
 from engine.optimizations.communication.calls import Role, calls_of
 from engine.optimizations.communication.exposure import Exposure, exposure, per_step
-from engine.optimizations.communication.gradient_overlap import exchanges_behind_backward, overlapped
+from engine.optimizations.communication.gradient_overlap import (
+    exchanges_behind_backward,
+    exchanges_beside,
+    overlapped,
+    runs_beside,
+)
 from engine.optimizations.communication.scenario_exchanges import exchanging_replicas, gradient_bytes, no_replicas
 from engine.optimizations.communication.waiting import unsplit_reason, waiting_reason
 from engine.optimizations.interface import (
@@ -62,9 +67,10 @@ def _behind_backward(plan: CapturePlan, seen: Exposure, exposed_ns: float) -> Ap
             f"{format_duration_ns(exposed_ns)} of gradient transfer is exposed, but not every member's capture lists "
             "the kernels of its backward pass"
         )
-    if found.runs_beside:
+    beside = exchanges_beside(found)
+    if runs_beside(found, beside):
         return already_on(
-            f"{format_count(int(found.beside.sum()))} of {format_count(len(found.calls))} exchanges begin before the "
+            f"{format_count(int(beside.sum()))} of {format_count(len(found.calls))} exchanges begin before the "
             f"backward pass ends; {format_duration_ns(exposed_ns)} stay exposed after it"
         )
     return applies(
