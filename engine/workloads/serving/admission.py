@@ -8,6 +8,7 @@ import numpy as np
 from engine.workloads.serving.engine_state import (
     BLOCK_COUNT,
     BLOCKS,
+    DECODE,
     NOW,
     PHASES,
     PLACES,
@@ -108,8 +109,10 @@ def admit(rules, prices, requests, queues, blocks, batch, counts, log, totals):
         if new:
             requests.scheduled_ns[request] = counts[NOW]
             requests.cached[request] = found
-        begin_phase(counts, log, request, PREFILL, counts[NOW])
-        count_tokens(rules, prices, requests, request, wanted, False, totals)
+        # Who comes back with all keys and values but the last token's goes on where it was.
+        decodes = left == 1 and requests.made[request] > 0
+        begin_phase(counts, log, request, DECODE if decodes else PREFILL, counts[NOW])
+        count_tokens(rules, prices, requests, request, wanted, decodes, totals)
     totals[6] = PLACES if counts[RUNNING] >= rules.max_batch else TOKENS
     return swapped
 

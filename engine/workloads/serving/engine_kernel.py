@@ -80,7 +80,7 @@ def _iterate(rules, prices, requests, queues, blocks, batch, counts, log):
             requests.fresh[batch[place]] = 0
     else:
         swapped = run_on(rules, prices, requests, queues, blocks, batch, counts, log, totals)
-    before = counts[RUNNING]
+    before, decoding = counts[RUNNING], totals[2]
     if swapped == 0:
         swapped += admit(rules, prices, requests, queues, blocks, batch, counts, log, totals)
     else:
@@ -88,7 +88,7 @@ def _iterate(rules, prices, requests, queues, blocks, batch, counts, log):
     if totals[0] == 0 and prompts_first:
         # What was cached for the prompt made place for it in thought only: answers go on.
         swapped = run_on(rules, prices, requests, queues, blocks, batch, counts, log, totals)
-        before = counts[RUNNING]
+        before, decoding = counts[RUNNING], totals[2]
     if totals[0] == 0:
         # All that waits was preempted by what has left since: the next turn admits it.
         counts[STUCK] += 1
@@ -96,7 +96,7 @@ def _iterate(rules, prices, requests, queues, blocks, batch, counts, log):
             raise RuntimeError("the serving engine makes no progress")
         return
     counts[STUCK] = 0
-    heads = totals[2] + counts[RUNNING] - before
+    heads = decoding + counts[RUNNING] - before
     device = along(prices.tokens, prices.linear_ns, totals[0] + totals[4]) + totals[1]
     if totals[2] > 0:
         device += across(prices.sequences, prices.contexts, prices.decode_ns, totals[2], totals[3] / totals[2])

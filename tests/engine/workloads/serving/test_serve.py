@@ -7,27 +7,13 @@ from hypothesis import strategies as st
 
 from engine.analyses.serving.tables import AdmissionLimit, PhaseKind, RequestStatus
 from engine.core.errors import ScenarioError
-from engine.workloads.serving.request_stream import RequestStream, drawn_requests
+from engine.workloads.serving.request_stream import drawn_requests
 from engine.workloads.serving.serve import serve
 from engine.workloads.serving.settings import Arrival, Preemption, RequestSettings, ServingSettings, TokenLengths
 from tests.support.serving_prices import simple_prices
+from tests.support.serving_streams import stream
 
 MS = 1_000_000
-
-
-def stream(rows, *, session=-1, prefix=-1, shared=0):
-    """Returns requests of (arrival ms, prompt, output)."""
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    count = len(columns)
-    return RequestStream(
-        arrival_ns=columns[:, 0] * MS,
-        prompt_tokens=columns[:, 1],
-        output_tokens=columns[:, 2],
-        session=np.full(count, session, dtype=np.int32),
-        prefix=np.full(count, prefix, dtype=np.int32),
-        shared_tokens=np.full(count, shared, dtype=np.int64),
-        after=np.full(count, -1, dtype=np.int32),
-    )
 
 
 def test_a_request_alone_takes_one_iteration_per_token():
