@@ -13,6 +13,8 @@ from engine.workloads.scenario import Parallelism
 
 STAGES = len(GroupKind)
 """Number of the groups of stages, after the kinds of collectives."""
+_MEETINGS_OF_STEP = 1 << 40
+"""More than one step can number."""
 
 
 class Groups:
@@ -66,6 +68,7 @@ def add_rank(builder: GraphBuilder, groups: Groups, rank: int, columns: dict[str
     if len(between):
         text, identity = groups.of(None, rank)
         group[between] = text
-        rendezvous[between] = groups.meetings(identity, meeting[between])
+        # Transfers are numbered within their step, and every step has the same ones.
+        rendezvous[between] = groups.meetings(identity, columns["step"][between] * _MEETINGS_OF_STEP + meeting[between])
     known = {name: values for name, values in columns.items() if name not in ("group", "meeting")}
     return builder.add_tasks(len(kinds), rank=rank, group=group, rendezvous=rendezvous, **known)

@@ -11,6 +11,7 @@ from engine.replay.capture_graph import HostSource
 from engine.replay.job_graph import capture_graph
 from engine.replay.replay_time import replay_time
 from engine.trace.job import Job
+from engine.workloads.scenario import RunSettings
 from engine.workloads.scenario_file import read_scenario
 from engine.workloads.scenarios import shipped_scenarios
 from tests.support.closed_loop import recorded, without_host_rows, written_and_read
@@ -25,6 +26,15 @@ def test_a_recorded_simulated_job_replays_in_its_own_step_time(name: str) -> Non
     recording = recorded(read_scenario(Path(str(shipped_scenarios()[name]))))
     replayed = replay_time(capture_graph(recording.job))
     assert replayed.schedule.is_complete
+    assert replayed.step_ns.mean() == pytest.approx(recording.step_ns, rel=SIMULATED_RATIO)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_several_profiled_steps_replay_one_by_one(level: int) -> None:
+    run = RunSettings(steps=4, profile_steps=(2, 3))
+    recording = recorded(read_scenario(Path(str(shipped_scenarios()["pipeline_bubbles"]))), run, level)
+    replayed = replay_time(capture_graph(recording.job))
+    assert replayed.step.tolist() == [2, 3]
     assert replayed.step_ns.mean() == pytest.approx(recording.step_ns, rel=SIMULATED_RATIO)
 
 
