@@ -26,8 +26,10 @@ from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_prog
 from engine.core.registry import Registry
 from engine.optimizations.interface import Optimization, Verdict
 from engine.optimizations.selection import Enabled, refusals
+from engine.trace.job import Job
 from engine.whatif.run import applicability
 from engine.whatif.subject import CaptureSubject, Subject
+from engine.workloads.results import RunStatus
 
 _UNANSWERED = (Verdict.NEEDS_TWIN, Verdict.UNKNOWN)
 
@@ -104,6 +106,9 @@ def examine(subject: Subject, progress: Progress = no_progress, cancel: CancelTo
     if isinstance(subject, CaptureSubject):
         return examine_job(subject.job, progress=progress, cancel=cancel)
     side = subject.baseline(part_of(progress, 0.0, 0.6), cancel)
+    if side.run is not None and not side.run.profiled.steps:
+        # The run ended before a step that is profiled: what ended it is all there is to look at.
+        return examine_job(Job("", ()), subject.scenario, side, subject.name, cancel=cancel)
     recorded = side.record(part_of(progress, 0.6, 0.8), cancel)
     return examine_job(recorded, subject.scenario, side, subject.name, part_of(progress, 0.8, 1.0), cancel)
 
@@ -124,7 +129,9 @@ def _checked(
             not_checked.append(NotChecked(rule.id, str(error)))
             continue
         findings += found
-        if not found:
+        if not found and examination.pace_rank is None:
+            not_checked.append(NotChecked(rule.id, "no step was recorded"))
+        elif not found:
             fine.append(rule.id)
     findings.sort(key=lambda item: (not item.stops_run, item.severity is not Severity.HIGH, -(item.cost_ns or 0.0)))
     return findings, fine, not_checked
@@ -210,6 +217,9 @@ def _tried(
         return Passed(
             optimization.id, "no switch", "nothing public switches it on with this job's devices and framework"
         )
+    if trial.result.baseline.status is not RunStatus.DONE and not trial.cures:
+        ran = len(trial.result.candidate.step_ns)
+        return Passed(optimization.id, "not enough", f"the job still ends after {ran} steps with it")
     if not _is_worth(examination, trial, gain, findings):
         won = "" if gain.time_ns is None else f": a rerun gives {format_duration_ns(gain.time_ns.expected)} per step"
         return Passed(optimization.id, "gains too little", f"{trial.reason}{won}")

@@ -9,6 +9,7 @@ from engine.advisor.recommendations import Combined, GainMethod, Recommendation
 from engine.core.errors import ScenarioError
 from engine.core.progress import Progress, no_progress
 from engine.optimizations.selection import Enabled, enabled_from_texts, refusals
+from engine.workloads.results import RunStatus
 
 
 def combined_gain(
@@ -42,7 +43,7 @@ def combined_gain(
         result = laboratory.rerun(_items(laboratory, chosen), progress)
     except ScenarioError:
         return None
-    if result.refused:
+    if result.refused or result.baseline.status is not RunStatus.DONE:
         return None
     gains = [item.gain.time_ns.expected for item in order if item.optimization in chosen.values() and item.gain.time_ns]
     return Combined(tuple(chosen.values()), rerun_gain(examination, result), sum(gains))

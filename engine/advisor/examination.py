@@ -140,8 +140,8 @@ class Examination:
         return tuple(item for item in own if window.range.start_ns <= item.start_ns < window.range.end_ns)
 
     def share(self, cost_ns: float) -> float:
-        """Returns the share of the step."""
-        return cost_ns / self.step_ns if self.step_ns else 0.0
+        """Returns the share of the step, 0 where no step was recorded."""
+        return cost_ns / self.step_ns if self.pace_rank is not None and self.step_ns else 0.0
 
     def per_step(self, rank: int, start_ns: Int64Array, duration_ns: Int64Array) -> float:
         """Returns what starts inside the measured steps of a rank, per step.

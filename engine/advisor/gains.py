@@ -9,6 +9,7 @@ from engine.advisor.findings import Estimate, Finding, Toggle
 from engine.advisor.recommendations import GainMethod, PredictedGain
 from engine.analyses.fusion import Range3
 from engine.core.errors import ScenarioError
+from engine.core.number_format import format_duration_ns
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.core.registry import Registry
 from engine.optimizations.interface import Applicability, Optimization, ParameterValue, Verdict
@@ -230,6 +231,11 @@ def _of_capture(
 
 def rerun_gain(examination: Examination, result: Rerun) -> PredictedGain:
     """Returns the gain of a rerun, as the advisor tells it."""
+    if result.baseline.status is not RunStatus.DONE:
+        # A job that did not run has no step time to win against.
+        step = format_duration_ns(result.candidate.mean_step_ns)
+        told = f"with it the job runs to its end: {step} per step"
+        return PredictedGain(None, None, None, GainMethod.RERUN, (told, *result.assumptions))
     before, after = result.baseline.worst_reserved_bytes, result.candidate.worst_reserved_bytes
     memory = None
     if before is not None and after is not None and before != after:
@@ -267,7 +273,10 @@ def estimated_gain(examination: Examination, estimate: Estimate | None, reason: 
     return PredictedGain(estimate.time_ns, ratio, estimate.memory_bytes, GainMethod.ANALYTIC, assumptions)
 
 
-def _ratio(examination: Examination, time_ns: Range3) -> Range3:
+def _ratio(examination: Examination, time_ns: Range3) -> Range3 | None:
+    """Returns a gain as share of the step, None where no step was recorded."""
+    if examination.pace_rank is None:
+        return None
     step_ns = examination.step_ns
     return Range3(time_ns.low / step_ns, time_ns.expected / step_ns, time_ns.high / step_ns)
 

@@ -163,3 +163,9 @@ class Advice:
     combined: Combined | None
     path: PathShares | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def unanswered(self) -> tuple[Finding, ...]:
+        """Findings nothing that was tried helps against."""
+        answered = {id(finding) for item in self.recommendations for finding in item.findings}
+        return tuple(finding for finding in self.findings if id(finding) not in answered)

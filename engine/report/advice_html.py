@@ -137,6 +137,7 @@ def _checked(advice: Advice) -> str:
     examination = advice.examination
     fine = f"<p>{html_text(', '.join(advice.checked_and_fine))}</p>" if advice.checked_and_fine else ""
     parts = (
+        _listed("Found, and nothing tried helps", [f"{item.problem}; {item.root_cause}" for item in advice.unanswered]),
         _section("Checked and fine", fine),
         _listed("Not checked", [f"{item.rule}: {item.reason}" for item in advice.not_checked]),
         _listed("Considered, not recommended", [f"{item.id}: {item.verdict}: {item.reason}" for item in advice.passed]),

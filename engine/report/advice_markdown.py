@@ -27,6 +27,9 @@ def advice_markdown(advice: Advice) -> str:
         told = markdown_text(gain_text(combined.gain))
         whole = markdown_text(format_duration_ns(combined.sum_ns))
         lines += [f"**Together** ({names}), rerun as one: {told}; the single gains would add up to {whole}.", ""]
+    lines += _list(
+        "Found, and nothing tried helps", (f"{item.problem}; {item.root_cause}" for item in advice.unanswered)
+    )
     lines += _list("Checked and fine", advice.checked_and_fine)
     lines += _list("Not checked", (f"{item.rule}: {item.reason}" for item in advice.not_checked))
     lines += _list(

@@ -26,13 +26,14 @@ def advice_text(advice: Advice) -> RenderableType:
         parts.append(Text(headline(examination.summary, examination.pace_rank).sentence, style="bold"))
     if advice.path is not None:
         parts.append(Text(advice.path.sentence))
-    if not advice.recommendations:
+    if not advice.recommendations and not advice.unanswered:
         parts.append(Text("Nothing to recommend."))
     for place, item in enumerate(advice.recommendations[:SHOWN_RECOMMENDATIONS], start=1):
         parts.append(_recommendation(place, item))
     rest = len(advice.recommendations) - SHOWN_RECOMMENDATIONS
     if rest > 0:
         parts.append(Text(f"… and {rest} smaller ones: --json or -o FILE lists all"))
+    parts += [Text(f"Nothing tried helps against: {item.problem}; {item.root_cause}") for item in advice.unanswered]
     if advice.combined is not None:
         combined = advice.combined
         parts.append(

@@ -17,7 +17,9 @@ def gain_text(gain: PredictedGain) -> str:
     if gain.memory_bytes is not None:
         expected = gain.memory_bytes.expected
         parts.append(f"{format_bytes(abs(expected))} {'less' if expected >= 0 else 'more'} reserved")
-    return f"{', '.join(parts)} ({gain.method.value})" if parts else gain.method.value
+    if not parts:
+        return f"{gain.assumptions[0]} ({gain.method.value})" if gain.assumptions else gain.method.value
+    return f"{', '.join(parts)} ({gain.method.value})"
 
 
 def try_command(item: Recommendation) -> str:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.advisor.bottlenecks import Loss as Bottleneck
 from engine.advisor.examination import Examination
 from engine.advisor.findings import Action, Category, Evidence, Finding, Severity, Toggle, Unit
+from engine.advisor.layout_variants import layout_variants
 from engine.advisor.rules.memory import SAVERS, cures
 from engine.advisor.rules.rule import Rule, danger, loss
 from engine.analyses.memory_trend import MemoryVerdict
@@ -97,8 +99,13 @@ def out_of_memory(examination: Examination) -> Sequence[Finding]:
 
 
 def _savers_and_cures(examination: Examination) -> list[Toggle]:
+    """Returns what is tried where memory runs out; for a simulated job other layouts too."""
     tried = {item.optimization: item for item in cures(examination)}
-    return [*(Toggle(name) for name in SAVERS), *(item for name, item in tried.items() if name not in SAVERS)]
+    found = [*(Toggle(name) for name in SAVERS), *(item for name, item in tried.items() if name not in SAVERS)]
+    layouts = layout_variants(examination.scenario, Bottleneck.MEMORY) if examination.scenario is not None else ()
+    if layouts:
+        found.append(Toggle("parallel.layout", layouts, "memory.layout", "Lay the job out in smaller parts"))
+    return found
 
 
 def _slowest_course(examination: Examination) -> tuple[int, RunCourse]:

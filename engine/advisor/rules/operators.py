@@ -230,22 +230,19 @@ def _has_type(trace: Trace, types: frozenset[str]) -> BoolArray:
 def _is_unaligned(trace: Trace) -> BoolArray:
     """Returns which matrix products read a matrix whose rows are not aligned, bool, shape (kernels,)."""
     kernels = trace.kernels
-    keys = kernels.input_shapes.astype(np.int64) * (len(trace.strings) + 1) + kernels.input_types + 1
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    columns = (kernels.input_shapes, kernels.input_types, kernels.output_shapes, kernels.output_types)
+    _, first, inverse = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
     verdicts = np.array([bool(_unaligned_widths(trace, row)) for row in first.tolist()], dtype=np.bool_)
-    answer: BoolArray = verdicts[inverse] & _is_matmul(trace)
+    answer: BoolArray = verdicts[inverse.reshape(-1)] & _is_matmul(trace)
     return answer
 
 
 def _unaligned_widths(trace: Trace, row: int) -> tuple[int, ...]:
-    """Returns the widths of a kernel's first two inputs that are no multiple of 512 bytes."""
-    shapes, types = trace.kernels.input_shapes[row], trace.kernels.input_types[row]
-    if shapes < 0 or types < 0:
-        return ()
-    matrices = trace.strings.text(int(shapes)).replace('"', "").split(";")[:2]
-    names = [name.strip().upper() for name in trace.strings.text(int(types)).replace('"', "").split(";")]
+    """Returns the widths of a kernel's first two inputs and its output that are no multiple of 512 bytes."""
+    kernels = trace.kernels
+    inputs = _parts(trace, kernels.input_shapes[row], kernels.input_types[row])[:2]
     widths = []
-    for matrix, name in zip(matrices, names, strict=False):
+    for matrix, name in (*inputs, *_parts(trace, kernels.output_shapes[row], kernels.output_types[row])[:1]):
         sizes = [part for part in matrix.split(",") if part.strip().isdecimal()]
         size_bytes = _BYTES.get(name)
         if len(sizes) < 2 or size_bytes is None:
@@ -254,6 +251,15 @@ def _unaligned_widths(trace: Trace, row: int) -> tuple[int, ...]:
         if width * size_bytes % ALIGNMENT_BYTES and width * size_bytes > ALIGNMENT_BYTES:
             widths.append(width)
     return tuple(widths)
+
+
+def _parts(trace: Trace, shapes: np.int32, types: np.int32) -> list[tuple[str, str]]:
+    """Returns shape and type of each tensor of one side of a kernel, [] where they are not recorded."""
+    if shapes < 0 or types < 0:
+        return []
+    listed = trace.strings.text(int(shapes)).replace('"', "").split(";")
+    names = [name.strip().upper() for name in trace.strings.text(int(types)).replace('"', "").split(";")]
+    return list(zip(listed, names, strict=False))
 
 
 def _names(trace: Trace, rows: Int64Array) -> str:

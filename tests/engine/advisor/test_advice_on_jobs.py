@@ -147,6 +147,47 @@ def test_a_healthy_job_is_not_advised_to_change_for_nothing() -> None:
     assert [item.id for item in high] == []
 
 
+SMALL = """
+name = "too small"
+[model]
+layers = 4
+hidden = 2048
+ffn = 5632
+heads = 16
+vocab = 32000
+[device]
+preset = "910b2"
+[batch]
+micro = 4
+global = 4
+sequence_length = 2048
+[memory]
+limit_bytes = {limit}
+"""
+
+
+def out_of_memory(folder: Path, limit_bytes: int) -> Advice:
+    path = folder / "job.toml"
+    path.write_text(SMALL.format(limit=limit_bytes), encoding="utf-8")
+    return advice_on(ScenarioSubject(read_scenario(path)))
+
+
+def test_a_job_out_of_memory_is_advised_what_lets_it_run(tmp_path: Path) -> None:
+    found = out_of_memory(tmp_path, 10_800_000_000)
+    assert "memory.recompute" in {item.id for item in found.recommendations[:2]}
+    assert all(item.findings[0].stops_run for item in found.recommendations[:2])
+    # A job that never ran has no step to win time against.
+    assert all(item.gain.time_ns is None for item in found.recommendations[:2])
+    assert "runs to its end" in found.recommendations[0].gain.assumptions[0]
+
+
+def test_a_job_nothing_can_save_says_so_and_calls_nothing_else_fine(tmp_path: Path) -> None:
+    found = out_of_memory(tmp_path, 9_000_000_000)
+    assert found.recommendations == ()
+    assert [finding.rule for finding in found.unanswered] == ["memory.out_of_memory"]
+    assert found.checked_and_fine == ()
+
+
 def test_recomputation_with_room_to_spare_is_tried_without() -> None:
     given = shipped("unfused_attention").scenario
     subject = ScenarioSubject(replace(given, memory=replace(given.memory, recompute=Recompute.FULL)))
