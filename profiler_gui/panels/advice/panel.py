@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from engine.core.number_format import format_duration_ns
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.advice.card import RecommendationCard, sentence
 from profiler_gui.session.following import evidence_place, toggles_with
 from profiler_gui.session.rerun_state import Activity
+from profiler_gui.toolkit.fitting_area import FittingArea
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the advisor is imported after the first paint
@@ -63,20 +63,13 @@ class AdvicePanel(QWidget):
         bar.addWidget(self.export)
         bar.addWidget(self.progress, 1)
         bar.addWidget(self.cancel)
-        page = QWidget()
-        self._list = QVBoxLayout(page)
-        self._list.setContentsMargins(0, 0, 6, 6)
-        self._list.setSpacing(6)
-        for widget in (self.together, self.checked):
-            self._list.addWidget(widget)
-        self._list.addStretch(1)
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setFrameShape(QFrame.Shape.NoFrame)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area = FittingArea()
         self._area.setAccessibleName(tr("Recommendations"))
-        self._area.setWidget(page)
-        page.installEventFilter(self)
+        self._area.column.setContentsMargins(0, 0, 6, 6)
+        self._area.column.setSpacing(6)
+        for widget in (self.together, self.checked):
+            self._area.column.addWidget(widget)
+        self._area.column.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 4, 4, 4)
         layout.setSpacing(4)
@@ -93,19 +86,19 @@ class AdvicePanel(QWidget):
 
     def _fill(self, advice: Advised | None) -> None:
         for card in self.cards:
-            self._list.removeWidget(card)
+            self._area.column.removeWidget(card)
             card.deleteLater()
         self.cards = []
         for place, item in enumerate(advice.recommendations if advice else (), start=1):
             card = RecommendationCard(place, item)
             card.show_wanted.connect(partial(self._show, item))
             card.try_wanted.connect(partial(self._try, item))
-            self._list.insertWidget(place - 1, card)
+            self._area.column.insertWidget(place - 1, card)
             self.cards.append(card)
         self.together.setText(together_text(advice) if advice else "")
         self.together.setVisible(bool(self.together.text()))
         self.checked.setText(checked_text(advice) if advice else "")
-        self._fit()
+        self._area.fit()
 
     def _show(self, item: Recommendation) -> None:
         document = self._session.document
@@ -153,24 +146,6 @@ class AdvicePanel(QWidget):
     def _show_progress(self, ratio: float, what: str) -> None:
         self.progress.setValue(round(ratio * PROGRESS_STEPS))
         self.progress.setFormat(what)
-
-    # Qt
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Qt: keeps the list as tall as its texts need at this width."""
-        if event.type() is QEvent.Type.LayoutRequest:
-            self._fit()
-        return super().eventFilter(watched, event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Qt: another width wraps the texts differently."""
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        page = self._area.widget()
-        if page is not None:
-            page.setMinimumHeight(max(self._list.totalHeightForWidth(self._area.viewport().width()), 0))
 
 
 def together_text(advice: Advised) -> str:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFrame,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QProgressBar,
     QPushButton,
-    QScrollArea,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -24,6 +21,7 @@ from PySide6.QtWidgets import (
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.optimizations.chips import chip_of, refusals_by_id
 from profiler_gui.panels.optimizations.row import ToggleRow
+from profiler_gui.toolkit.fitting_area import FittingArea
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's optimizations are imported after the first paint
@@ -102,19 +100,12 @@ class OptimizationsPanel(QWidget):
         second.addWidget(self.progress, 1)
         second.addWidget(self.cancel)
         second.addStretch(0)
-        page = QWidget()
-        self._list = QVBoxLayout(page)
-        self._list.setContentsMargins(0, 0, 6, 0)
-        self._list.setSpacing(2)
+        self._area = FittingArea()
+        self._area.column.setContentsMargins(0, 0, 6, 0)
+        self._area.column.setSpacing(2)
         for group in self._groups:
-            self._list.addWidget(group)
-        self._list.addStretch(1)
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setFrameShape(QFrame.Shape.NoFrame)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setWidget(page)
-        page.installEventFilter(self)
+            self._area.column.addWidget(group)
+        self._area.column.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 4, 4, 4)
         layout.setSpacing(4)
@@ -179,24 +170,6 @@ class OptimizationsPanel(QWidget):
         self.progress.setValue(round(ratio * PROGRESS_STEPS))
         self.progress.setFormat(what)
         self.progress.setToolTip(what)
-
-    # Qt
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Qt: keeps the list as tall as its texts need at this width."""
-        if event.type() is QEvent.Type.LayoutRequest:
-            self._fit()
-        return super().eventFilter(watched, event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Qt: another width wraps the texts differently."""
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        page = self._area.widget()
-        if page is not None:
-            page.setMinimumHeight(max(self._list.totalHeightForWidth(self._area.viewport().width()), 0))
 
 
 class _GroupBox(QWidget):

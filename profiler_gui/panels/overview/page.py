@@ -6,9 +6,8 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.overview.advised import advised_checklist, advised_findings
@@ -26,6 +25,7 @@ from profiler_gui.session.selection import NOTHING
 from profiler_gui.toolkit.bars import Bar, StackedBars
 from profiler_gui.toolkit.columns import ColumnRow, StackedColumns
 from profiler_gui.toolkit.fills import Legend
+from profiler_gui.toolkit.fitting_area import FittingArea
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the analyses are imported after the first paint
@@ -37,7 +37,7 @@ WIDE_CHARACTERS = 130
 """In a page as wide as this the findings stand beside the steps, so that they are seen without scrolling."""
 
 
-class OverviewPage(QScrollArea):
+class OverviewPage(FittingArea):
     """One sentence in which every number is a link, the steps, the memory, findings and what is fine."""
 
     def __init__(self, context: PaneContext, parent: QWidget | None = None) -> None:
@@ -46,9 +46,6 @@ class OverviewPage(QScrollArea):
         self._session = context.session
         self._places: list[tuple[int, int]] = []
         self._memory_ranks: list[int] = []
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(tr("Overview"))
         self._make_sentence()
         self._make_steps()
@@ -56,8 +53,7 @@ class OverviewPage(QScrollArea):
         self._findings = FindingsCard(self._show, self._try_out, self._session.reruns.advise)
         self._checklist = ChecklistCard()
         self._note = text_label("")
-        page = QWidget()
-        self._layout = layout = QVBoxLayout(page)
+        layout = self.column
         layout.setContentsMargins(16, 12, 16, 16)
         layout.setSpacing(12)
         self._cards = (self._steps_card, self._memory_card, self._findings, self._checklist)
@@ -74,8 +70,6 @@ class OverviewPage(QScrollArea):
             self._columns_of_cards.addLayout(stack, 1)
         layout.addLayout(self._columns_of_cards)
         layout.addStretch(1)
-        self.setWidget(page)
-        page.installEventFilter(self)
         for signal in (
             self._session.document_changed,
             self._session.summary_changed,
@@ -90,24 +84,12 @@ class OverviewPage(QScrollArea):
         self._update()
         reruns.want_advice()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Qt: keeps the page as tall as its texts need at this width, and no taller."""
-        if event.type() is QEvent.Type.LayoutRequest:
-            self._fit()
-        return super().eventFilter(watched, event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Qt: another width wraps the texts differently."""
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
+    def fit(self) -> None:
+        """Puts the cards side by side where there is room, then makes the page as tall as it is."""
         is_wide = self.viewport().width() >= self.fontMetrics().averageCharWidth() * WIDE_CHARACTERS
         direction = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
         self._columns_of_cards.setDirection(direction)
-        page = self.widget()
-        if page is not None:
-            page.setMinimumHeight(self._layout.totalHeightForWidth(self.viewport().width()))
+        super().fit()
 
     def _make_sentence(self) -> None:
         self._sentence = self._linked_label()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QWidget
 
 from profiler_gui.panels.whatif.courses import memory_bar
 from profiler_gui.panels.whatif.waterfall import Rung, Waterfall, rungs_of
 from profiler_gui.panels.whatif.words import facts, reasons, run_title
 from profiler_gui.session.run_tree import BASELINE, TriedRun
 from profiler_gui.toolkit.bars import StackedBars
+from profiler_gui.toolkit.fitting_area import FittingArea
 from profiler_gui.toolkit.theme import Theme
 from profiler_gui.toolkit.translations import tr
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the engine's what-ifs are imported after the first paint
     from engine.whatif.results import Side
 
 
-class ComparisonSummary(QScrollArea):
+class ComparisonSummary(FittingArea):
     """Waterfall, memory bars, figures, reasons and assumptions.
 
     Args:
@@ -41,25 +41,18 @@ class ComparisonSummary(QScrollArea):
             "facts": _heading(tr("What else changes, A → B")),
             "reasons": _heading(tr("What it rests on")),
         }
-        page = QWidget()
-        self._column = QVBoxLayout(page)
-        self._column.setContentsMargins(2, 6, 8, 8)
-        self._column.setSpacing(6)
+        self.column.setContentsMargins(2, 6, 8, 8)
+        self.column.setSpacing(6)
         for name, widget in (
             ("time", self.waterfall),
             ("memory", self.memory),
             ("facts", self.facts),
             ("reasons", self.reasons),
         ):
-            self._column.addWidget(self._headings[name])
-            self._column.addWidget(widget)
-        self._column.addStretch(1)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+            self.column.addWidget(self._headings[name])
+            self.column.addWidget(widget)
+        self.column.addStretch(1)
         self.setAccessibleName(tr("Before and after"))
-        self.setWidget(page)
-        page.installEventFilter(self)
 
     def show_runs(self, before: TriedRun, after: TriedRun) -> None:
         """Shows the comparison of two runs."""
@@ -80,23 +73,7 @@ class ComparisonSummary(QScrollArea):
         shown = {"time": bool(rungs), "memory": any(bars), "facts": bool(rows), "reasons": bool(told)}
         for name, is_shown in shown.items():
             self._headings[name].setVisible(is_shown)
-        self._fit()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Qt: keeps the page as tall as its texts need at this width."""
-        if event.type() is QEvent.Type.LayoutRequest:
-            self._fit()
-        return super().eventFilter(watched, event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Qt: another width wraps the texts differently."""
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        page = self.widget()
-        if page is not None:
-            page.setMinimumHeight(max(self._column.totalHeightForWidth(self.viewport().width()), 0))
+        self.fit()
 
 
 def _rungs(before: TriedRun, after: TriedRun, titles: dict[str, str]) -> tuple[Rung, ...]:
