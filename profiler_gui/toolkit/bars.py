@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
 
 from profiler_gui.toolkit.fills import Fill, paint_fill, text_colour_on
 from profiler_gui.toolkit.theme import Theme
+from profiler_gui.toolkit.walked_drawing import Place, WalkedDrawing
 
 GAP_PX = 8
 
@@ -59,7 +60,7 @@ class Bar:
         return f"{self.title} {self.value_text}: {parts}".strip()
 
 
-class StackedBars(QWidget):
+class StackedBars(WalkedDrawing):
     """Bars on one scale. Arrow keys walk over the parts, Enter or a click activates one.
 
     Signals:
@@ -69,16 +70,8 @@ class StackedBars(QWidget):
     activated = Signal(int, str)
 
     def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, name, parent)
         self._bars: tuple[Bar, ...] = ()
-        self._at: tuple[int, int] | None = None
-        self._hovered: tuple[int, int] | None = None
-        self.setAccessibleName(name)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
 
     @property
     def bars(self) -> tuple[Bar, ...]:
@@ -88,11 +81,8 @@ class StackedBars(QWidget):
     def set_bars(self, bars: tuple[Bar, ...]) -> None:
         """Shows other bars."""
         self._bars = bars
-        self._at = None
-        self._hovered = None
         self.setAccessibleDescription("\n".join(bar.description for bar in bars))
-        self.updateGeometry()
-        self.update()
+        self.forget_places()
 
     def sizeHint(self) -> QSize:
         """Qt: as tall as the bars."""
@@ -120,14 +110,7 @@ class StackedBars(QWidget):
             self._paint_titles(painter, bar, band, left_px, right_px)
             for column, part in enumerate(bar.parts):
                 self._paint_part(painter, part, self.part_rect(row, column))
-        if self.hasFocus() and self._at is None:
-            painter.setPen(QPen(QColor(self._theme.colours.range), 1, Qt.PenStyle.DotLine))
-            painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
-        for place, width_px in ((self._hovered, 1.0), (self._at if self.hasFocus() else None, 2.0)):
-            if place is not None:
-                painter.setPen(QPen(QColor(self._theme.colours.selection), width_px))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(self.part_rect(*place).adjusted(1, 1, -1, -1))
+        self.paint_outlines(painter)
 
     def _paint_titles(self, painter: QPainter, bar: Bar, band: QRectF, left_px: float, right_px: float) -> None:
         metrics = self.fontMetrics()
@@ -158,69 +141,25 @@ class StackedBars(QWidget):
         painter.setPen(text_colour_on(part.fill, self._theme.colours))
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
 
-    def event(self, event: QEvent) -> bool:
-        """Qt: tooltips name the part under the pointer."""
-        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
-            place = self._part_at(event.pos())
-            if place is None:
-                QToolTip.hideText()
-            else:
-                bar = self._bars[place[0]]
-                QToolTip.showText(event.globalPos(), f"{bar.title}: {bar.parts[place[1]].text}", self)
-            return True
-        return super().event(event)
+    def row_lengths(self) -> list[int]:
+        """Returns how many parts each bar has."""
+        return [len(bar.parts) for bar in self._bars]
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Qt: outlines what a click would activate."""
-        self._hovered = self._part_at(event.position().toPoint())
-        self.setCursor(Qt.CursorShape.PointingHandCursor if self._hovered else Qt.CursorShape.ArrowCursor)
-        self.update()
+    def outline_of(self, place: Place) -> QRectF:
+        """Returns the inside of a part."""
+        return self.part_rect(*place).adjusted(1, 1, -1, -1)
 
-    def leaveEvent(self, event: QEvent) -> None:
-        """Qt: nothing is under the pointer any more."""
-        self._hovered = None
-        self.update()
+    def tip_of(self, place: Place) -> str:
+        """Returns the name of a part, with the bar's title."""
+        bar = self._bars[place[0]]
+        return f"{bar.title}: {bar.parts[place[1]].text}"
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Qt: the part under the pointer is the one a release activates."""
-        self._at = self._part_at(event.position().toPoint())
-        self.update()
+    def activate(self, place: Place) -> None:
+        """Says which part was chosen."""
+        self.activated.emit(place[0], self._bars[place[0]].parts[place[1]].id)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Qt: activates the part that was pressed, if the pointer is still on it."""
-        place = self._part_at(event.position().toPoint())
-        if place is not None and place == self._at and event.button() is Qt.MouseButton.LeftButton:
-            self.activated.emit(place[0], self._bars[place[0]].parts[place[1]].id)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Qt: walks over the parts and activates one."""
-        steps = {
-            Qt.Key.Key_Left: (0, -1),
-            Qt.Key.Key_Right: (0, 1),
-            Qt.Key.Key_Up: (-1, 0),
-            Qt.Key.Key_Down: (1, 0),
-        }
-        key = Qt.Key(event.key())
-        if not any(bar.parts for bar in self._bars) or key not in {
-            *steps,
-            Qt.Key.Key_Return,
-            Qt.Key.Key_Enter,
-            Qt.Key.Key_Space,
-        }:
-            super().keyPressEvent(event)
-            return
-        row, column = self._at or (0, 0)
-        if key in steps:
-            if self._at is not None:
-                row = min(max(row + steps[key][0], 0), len(self._bars) - 1)
-                column += steps[key][1]
-            column = min(max(column, 0), len(self._bars[row].parts) - 1)
-            self._at = (row, column) if column >= 0 else self._at
-            self.update()
-        elif self._at is not None:
-            self.activated.emit(row, self._bars[row].parts[column].id)
-
-    def _part_at(self, point: QPoint) -> tuple[int, int] | None:
+    def place_at(self, point: QPoint) -> Place | None:
+        """Returns the part under a point."""
         row = (point.y() - 4) // self._row_px()
         if not 0 <= row < len(self._bars):
             return None

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median_low
 
-from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
 
 from profiler_gui.toolkit.bars import Bar
 from profiler_gui.toolkit.fills import paint_fill
 from profiler_gui.toolkit.theme import Theme
+from profiler_gui.toolkit.walked_drawing import Place, WalkedDrawing
 
 MIN_COLUMN_PX = 3
 """Narrower columns cannot be told apart: several become one with minimum, median and maximum."""
@@ -24,7 +25,7 @@ class ColumnRow:
     bars: tuple[Bar, ...]
 
 
-class StackedColumns(QWidget):
+class StackedColumns(WalkedDrawing):
     """Rows of columns on one scale. Arrow keys walk over the columns, Enter or a click activates one.
 
     Where columns outnumber the pixels, neighbours share one: it shows the parts of the bar with the median total, and a
@@ -37,17 +38,9 @@ class StackedColumns(QWidget):
     activated = Signal(int, int)
 
     def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, name, parent)
         self._rows: tuple[ColumnRow, ...] = ()
         self._longest: list[Bar] = []
-        self._at: tuple[int, int] | None = None
-        self._hovered: tuple[int, int] | None = None
-        self.setAccessibleName(name)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
 
     @property
     def rows(self) -> tuple[ColumnRow, ...]:
@@ -58,11 +51,8 @@ class StackedColumns(QWidget):
         """Shows other rows."""
         self._rows = rows
         self._longest = [max(row.bars, key=lambda bar: bar.total) for row in rows if row.bars]
-        self._at = None
-        self._hovered = None
         self.setAccessibleDescription("\n".join(_description(row) for row in rows))
-        self.updateGeometry()
-        self.update()
+        self.forget_places()
 
     def sizeHint(self) -> QSize:
         """Qt: a band per row and a line of titles."""
@@ -97,14 +87,7 @@ class StackedColumns(QWidget):
             for position, group in enumerate(self.groups(number)):
                 self._paint_column(painter, row, group, self.column_rect(number, position), largest)
         self._paint_step_titles(painter)
-        if self.hasFocus() and self._at is None:
-            painter.setPen(QPen(QColor(self._theme.colours.range), 1, Qt.PenStyle.DotLine))
-            painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
-        for place, width_px in ((self._hovered, 1.0), (self._at if self.hasFocus() else None, 2.0)):
-            if place is not None:
-                painter.setPen(QPen(QColor(self._theme.colours.selection), width_px))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(self.column_rect(place[0], self._position_of(*place)).adjusted(0, -2, 0, 2))
+        self.paint_outlines(painter)
 
     def _paint_title(self, painter: QPainter, number: int, row: ColumnRow) -> None:
         left_px, right_px = self._plot_range()
@@ -160,61 +143,25 @@ class StackedColumns(QWidget):
                 painter.drawText(place, Qt.AlignmentFlag.AlignLeft, title)
                 free_from_px = left_px + width_px + 12
 
-    def event(self, event: QEvent) -> bool:
-        """Qt: tooltips say everything of the column under the pointer."""
-        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
-            place = self._bar_at(event.pos())
-            if place is None:
-                QToolTip.hideText()
-            else:
-                row = self._rows[place[0]]
-                QToolTip.showText(event.globalPos(), f"{row.title}\n{row.bars[place[1]].description}".strip(), self)
-            return True
-        return super().event(event)
+    def row_lengths(self) -> list[int]:
+        """Returns how many bars each row has."""
+        return [len(row.bars) for row in self._rows]
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Qt: outlines what a click would activate."""
-        self._hovered = self._bar_at(event.position().toPoint())
-        self.setCursor(Qt.CursorShape.PointingHandCursor if self._hovered else Qt.CursorShape.ArrowCursor)
-        self.update()
+    def outline_of(self, place: Place) -> QRectF:
+        """Returns the column a bar stands in, with a margin above and below."""
+        return self.column_rect(place[0], self._position_of(*place)).adjusted(0, -2, 0, 2)
 
-    def leaveEvent(self, event: QEvent) -> None:
-        """Qt: nothing is under the pointer any more."""
-        self._hovered = None
-        self.update()
+    def tip_of(self, place: Place) -> str:
+        """Returns everything a bar says."""
+        row = self._rows[place[0]]
+        return f"{row.title}\n{row.bars[place[1]].description}".strip()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Qt: the column under the pointer is the one a release activates."""
-        self._at = self._bar_at(event.position().toPoint())
-        self.update()
+    def activate(self, place: Place) -> None:
+        """Says which bar was chosen."""
+        self.activated.emit(*place)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Qt: activates the column that was pressed, if the pointer is still on it."""
-        place = self._bar_at(event.position().toPoint())
-        if place is not None and place == self._at and event.button() is Qt.MouseButton.LeftButton:
-            self.activated.emit(*place)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Qt: walks over the columns and activates one."""
-        steps = {
-            Qt.Key.Key_Left: (0, -1),
-            Qt.Key.Key_Right: (0, 1),
-            Qt.Key.Key_Up: (-1, 0),
-            Qt.Key.Key_Down: (1, 0),
-        }
-        key = Qt.Key(event.key())
-        if not any(row.bars for row in self._rows) or key not in {*steps, Qt.Key.Key_Return, Qt.Key.Key_Enter}:
-            super().keyPressEvent(event)
-        elif key in steps:
-            row, index = self._at or (0, -1 if key is Qt.Key.Key_Right else 0)
-            row = min(max(row + steps[key][0], 0), len(self._rows) - 1)
-            index = min(max(index + steps[key][1], 0), len(self._rows[row].bars) - 1)
-            self._at = (row, index) if index >= 0 else self._at
-            self.update()
-        elif self._at is not None:
-            self.activated.emit(*self._at)
-
-    def _bar_at(self, point: QPoint) -> tuple[int, int] | None:
+    def place_at(self, point: QPoint) -> Place | None:
+        """Returns the bar under a point: of several in one column that with the median total."""
         row = point.y() // self._row_px()
         left_px, right_px = self._plot_range()
         if not (0 <= row < len(self._rows) and left_px <= point.x() < right_px and self._rows[row].bars):
