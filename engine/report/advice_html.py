@@ -15,6 +15,8 @@ from engine.report.escaping import html_text
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _SHOWN_HEADLINES = 8
+NO_BREAK = "\u00a0"
+"""Keeps a number and its unit on one line."""
 
 
 def advice_html(advice: Advice) -> str:
@@ -54,7 +56,7 @@ def _header(advice: Advice, title: str) -> str:
     ]
     if advice.path is not None:
         sentences.append(advice.path.sentence)
-    told = "".join(f"<li>{html_text(text)}</li>" for text in sentences)
+    told = "".join(f"<li>{html_text(text.replace(' %', NO_BREAK + '%'))}</li>" for text in sentences)
     listed = html_text(" · ".join(facts))
     return f'<header><h1>{html_text(title)}</h1><p class="facts">{listed}</p><ul>{told}</ul></header>'
 
