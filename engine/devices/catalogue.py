@@ -7,7 +7,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from engine.devices.spec import Constant, DeviceDataError, DeviceSpec, Provenance
+from engine.devices.spec import Constant, DeviceDataError, DeviceSpec, FamilyParameters, Provenance
 from engine.devices.topology import Link, LinkKind, LinkLayout, Reach, Topology
 
 FORMAT = 1
@@ -65,8 +65,9 @@ def device_from_document(document: Mapping[str, Any]) -> DeviceSpec:
             aliases=tuple(document["aliases"]),
             die_count=int(document["die_count"]),
             topology=document["topology"],
-            constants={name: _constant(entry) for name, entry in document["constants"].items()},
-            measured={name: _constant(entry) for name, entry in document["measured"].items()},
+            constants=constants_from_document(document["constants"]),
+            measured=constants_from_document(document["measured"]),
+            families={name: family_from_document(entry) for name, entry in document.get("families", {}).items()},
         )
     except (KeyError, TypeError, ValueError) as error:
         message = f"device {document.get('id', '?')}: bad data file: {error!r}"
@@ -87,6 +88,27 @@ def topology_from_document(document: Mapping[str, Any]) -> Topology:
     except (KeyError, TypeError, ValueError) as error:
         message = f"topology {document.get('id', '?')}: bad data file: {error!r}"
         raise DeviceDataError(message) from error
+
+
+def constants_from_document(document: Mapping[str, Any]) -> dict[str, Constant]:
+    """Returns constants by name. Raises KeyError, TypeError or ValueError for an entry that is none."""
+    return {name: _constant(entry) for name, entry in document.items()}
+
+
+def family_from_document(entry: Mapping[str, Any]) -> FamilyParameters:
+    """Returns the constants of a family. Raises KeyError, TypeError or ValueError for an entry that is none."""
+    return FamilyParameters(
+        fixed_ns=float(entry["fixed_ns"]),
+        block_cycles=float(entry["block_cycles"]),
+        row_cycles=float(entry["row_cycles"]),
+        memory_ratio=float(entry["memory_ratio"]),
+        cube_ratio=float(entry["cube_ratio"]),
+        traffic_ratio=float(entry["traffic_ratio"]),
+        unaligned_cycles=float(entry["unaligned_cycles"]),
+        rows_whole=bool(entry["rows_whole"]),
+        kind=Provenance(entry["kind"]),
+        source=entry["source"],
+    )
 
 
 def _constant(entry: Mapping[str, Any]) -> Constant:

@@ -5,7 +5,7 @@ computed here, so that nobody can change one without the other.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from engine.core.errors import EngineError
@@ -73,6 +73,37 @@ class Constant:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class FamilyParameters:
+    """Constants of one family. Times at the clock and core count of the device, so they carry over to its siblings.
+
+    Attributes:
+        fixed_ns: Time of an operator that does nothing: launch, scalar prologue, tiling.
+        block_cycles: Vector and attention: cycles per 64 elements (one 256-byte fp32 block) and core. Matmul: extra
+            share of a tile's time where the first operand is stored transposed.
+        row_cycles: Cycles per row (vector), tile (matmul) or block of queries (attention) and core.
+        memory_ratio: Share of the streaming rate it reaches.
+        cube_ratio: Share of the matrix rate it reaches inside a tile.
+        traffic_ratio: Bytes really moved, over bytes of inputs and outputs.
+        unaligned_cycles: Vector: extra cycles per row and core where rows do not start on 32 bytes. Matmul: extra
+            share of the time to load such tiles.
+        rows_whole: A row stays on one core (reductions), so few rows leave cores idle; else any core takes any part.
+        kind: Measured where fitted, else assumed.
+        source: From which rows.
+    """
+
+    fixed_ns: float
+    block_cycles: float
+    row_cycles: float
+    memory_ratio: float
+    cube_ratio: float
+    traffic_ratio: float
+    unaligned_cycles: float
+    rows_whole: bool
+    kind: Provenance
+    source: str
+
+
 REQUIRED_CONSTANTS = (
     "cube_core_count",
     "vector_core_count",
@@ -114,6 +145,7 @@ class DeviceSpec:
         topology: Id of the topology it usually sits in.
         constants: Everything the cost model needs, by name; at least ``REQUIRED_CONSTANTS``.
         measured: Published measurements of this device that nothing is computed from; they judge the cost model.
+        families: Constants of families of operators that were fitted on this very device, by family.
     """
 
     id: str
@@ -125,6 +157,7 @@ class DeviceSpec:
     topology: str
     constants: Mapping[str, Constant]
     measured: Mapping[str, Constant]
+    families: Mapping[str, FamilyParameters] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         missing = [name for name in REQUIRED_CONSTANTS if name not in self.constants]

@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import ScenarioError
-from engine.core.units import NS_PER_US
-from engine.devices.catalogue import device_ids, load_device, topology_of
-from engine.devices.spec import Constant, DeviceSpec, DType, Provenance
-from engine.workloads.block_times import CONTENTION
+from engine.devices.spec import DType
 from engine.workloads.models import ModelSpec
 from engine.workloads.models.catalogue import load_model, model_ids
 from engine.workloads.optimization_ids import OPTIMIZATION_IDS
@@ -31,6 +28,7 @@ from engine.workloads.scenario import (
     WorkloadKind,
 )
 from engine.workloads.scenario_checks import check_scenario
+from engine.workloads.scenario_device import device_of
 from engine.workloads.scenario_keys import Table, nearest
 from engine.workloads.serving.settings_file import read_serving
 from engine.workloads.tiering_keys import enabled_tiering, read_tiering
@@ -72,7 +70,7 @@ def scenario_from_document(document: Mapping[str, Any], folder: Path) -> Scenari
     version = root.integer("format", FORMAT)
     if version != FORMAT:
         raise ScenarioError(f"format is {version}; this release reads format {FORMAT}")
-    device, count, per_node = _device(root.table("device"))
+    device, count, per_node = device_of(root.table("device"), folder)
     scenario = Scenario(
         name=root.text("name", "unnamed"),
         kind=root.choice("kind", WorkloadKind, WorkloadKind.TRAINING),
@@ -125,27 +123,6 @@ def _set(document: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
         if not isinstance(document, dict):
             raise ScenarioError(f"{'.'.join(path)}: {name} is not a table")
     document[key] = value
-
-
-def _device(table: Table) -> tuple[DeviceSpec, int, int]:
-    device = load_device(table.word("preset", device_ids(), _given(table, "preset")))
-    count = table.integer("count", 1)
-    per_node = table.integer("per_node", topology_of(device).devices_per_node)
-    if table.has("host_dispatch_us"):
-        dispatch_ns = table.number("host_dispatch_us") * NS_PER_US
-        stated = Constant(dispatch_ns, "ns", Provenance.ASSUMED, "stated by the scenario")
-        device = replace(device, constants={**device.constants, "host_dispatch_ns": stated})
-    if table.has(CONTENTION):
-        stated = Constant(table.number(CONTENTION), "1", Provenance.ASSUMED, "stated by the scenario")
-        device = replace(device, constants={**device.constants, CONTENTION: stated})
-    table.finish()
-    return device, count, per_node
-
-
-def _given(table: Table, key: str) -> str:
-    if not table.has(key):
-        raise table.wrong(key, "is missing")
-    return table.text(key)
 
 
 def _model(table: Table) -> ModelSpec:

@@ -24,9 +24,9 @@ def operator_durations(
     Args:
         device: Where they run.
         operators: What runs.
-        parameters: Fitted constants; the shipped ones by default.
+        parameters: Fitted constants; by default the shipped ones, under those that were fitted on the device.
     """
-    constants = parameters or load_parameters()
+    constants = parameters or load_parameters().on(device)
     rates = Rates.of(device, constants)
     idle = (operators.batch == 0) | (operators.m == 0) | (operators.n == 0) | (operators.k == 0)
     duration_ns: Float64Array = np.full(len(operators), constants.shared_value("empty_kernel_ns"))

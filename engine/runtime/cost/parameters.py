@@ -2,48 +2,20 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from engine.devices.spec import Constant, DeviceDataError, Provenance
+from engine.devices.catalogue import family_from_document
+from engine.devices.spec import Constant, DeviceDataError, DeviceSpec, FamilyParameters, Provenance
+
+__all__ = ["CostParameters", "FamilyParameters", "load_parameters", "parameters_from_document"]
 
 DEFAULT_FAMILY = "default"
 """Vector constants of a family that has none of its own."""
 DEFAULT_MATMUL = "matmul"
 DEFAULT_ATTENTION = "flash_attention"
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyParameters:
-    """Constants of one family. Times at the clock and core count of the device, so they carry over to its siblings.
-
-    Attributes:
-        fixed_ns: Time of an operator that does nothing: launch, scalar prologue, tiling.
-        block_cycles: Vector and attention: cycles per 64 elements (one 256-byte fp32 block) and core. Matmul: extra
-            share of a tile's time where the first operand is stored transposed.
-        row_cycles: Cycles per row (vector), tile (matmul) or block of queries (attention) and core.
-        memory_ratio: Share of the streaming rate it reaches.
-        cube_ratio: Share of the matrix rate it reaches inside a tile.
-        traffic_ratio: Bytes really moved, over bytes of inputs and outputs.
-        unaligned_cycles: Vector: extra cycles per row and core where rows do not start on 32 bytes. Matmul: extra
-            share of the time to load such tiles.
-        rows_whole: A row stays on one core (reductions), so few rows leave cores idle; else any core takes any part.
-        kind: Measured where fitted, else assumed.
-        source: From which rows.
-    """
-
-    fixed_ns: float
-    block_cycles: float
-    row_cycles: float
-    memory_ratio: float
-    cube_ratio: float
-    traffic_ratio: float
-    unaligned_cycles: float
-    rows_whole: bool
-    kind: Provenance
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +34,10 @@ class CostParameters:
     shared: Mapping[str, Constant]
     fitted_on: str
 
+    def on(self, device: DeviceSpec) -> "CostParameters":
+        """Returns the parameters with the families that were fitted on this very device in place of these."""
+        return replace(self, families={**self.families, **device.families}) if device.families else self
+
     def shared_value(self, name: str) -> float:
         """Returns a shared constant. Raises DeviceDataError where there is none of that name."""
         try:
@@ -74,8 +50,8 @@ class CostParameters:
 def parameters_from_document(document: Mapping[str, Any]) -> CostParameters:
     """Returns the parameters a parsed file describes. Raises DeviceDataError."""
     try:
-        families = {name: _family(entry) for name, entry in document["families"].items()}
-        priors = {name: _family(entry) for name, entry in document["priors"].items()}
+        families = {name: family_from_document(entry) for name, entry in document["families"].items()}
+        priors = {name: family_from_document(entry) for name, entry in document["priors"].items()}
         shared = {
             name: Constant(float(entry["value"]), entry["unit"], Provenance(entry["kind"]), entry["source"])
             for name, entry in document["shared"].items()
@@ -88,21 +64,6 @@ def parameters_from_document(document: Mapping[str, Any]) -> CostParameters:
     except (KeyError, TypeError, ValueError) as error:
         message = f"bad efficiency file: {error!r}"
         raise DeviceDataError(message) from error
-
-
-def _family(entry: Mapping[str, Any]) -> FamilyParameters:
-    return FamilyParameters(
-        fixed_ns=float(entry["fixed_ns"]),
-        block_cycles=float(entry["block_cycles"]),
-        row_cycles=float(entry["row_cycles"]),
-        memory_ratio=float(entry["memory_ratio"]),
-        cube_ratio=float(entry["cube_ratio"]),
-        traffic_ratio=float(entry["traffic_ratio"]),
-        unaligned_cycles=float(entry["unaligned_cycles"]),
-        rows_whole=bool(entry["rows_whole"]),
-        kind=Provenance(entry["kind"]),
-        source=entry["source"],
-    )
 
 
 @cache
