@@ -1,16 +1,24 @@
 """A served run for people and for scripts (``cannscope.run/1``)."""
 
+from math import isfinite
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from engine.analyses.serving.jitter import Jitter, LateRequest
+from engine.analyses.serving.jitter_words import late_sentence
 from engine.analyses.serving.latency import ServingAnalysis, Spread, serving_analysis
+from engine.core.errors import MissingDataError
 from engine.core.number_format import format_bytes, format_duration_ns
+from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.core.units import NS_PER_MS
 from engine.report.simulation import SCHEMA, scenario_document
+from engine.workloads.serving.prevention import JitterReport, jitter_report
 from engine.workloads.serving.simulate import ServingResult
+
+_SHOWN_LATE = 5
 
 
 def analysis_of(result: ServingResult) -> ServingAnalysis:
@@ -18,8 +26,26 @@ def analysis_of(result: ServingResult) -> ServingAnalysis:
     return serving_analysis(result.run, result.settings.slo_ttft_ns, result.settings.slo_tpot_ns)
 
 
-def served_document(result: ServingResult, provenance: dict[str, Any]) -> dict[str, Any]:
-    """Returns the document of a served run; durations in ms where the key says so, sizes in bytes, shares as ratios."""
+def report_of(
+    result: ServingResult, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED
+) -> JitterReport | None:
+    """Returns who was late and what would have prevented it, None where nothing was answered."""
+    try:
+        return jitter_report(result, progress, cancel)
+    except MissingDataError:
+        return None
+
+
+def served_document(
+    result: ServingResult, provenance: dict[str, Any], report: JitterReport | None = None
+) -> dict[str, Any]:
+    """Returns the document of a served run; durations in ms where the key says so, sizes in bytes, shares as ratios.
+
+    Args:
+        result: The run.
+        provenance: Versions and hashes.
+        report: Who was late; left out where None.
+    """
     analysis = analysis_of(result)
     tokens = analysis.output_tokens_per_s
     return {
@@ -54,11 +80,75 @@ def served_document(result: ServingResult, provenance: dict[str, Any]) -> dict[s
             "preemptions": analysis.preemptions,
             "host_bound_ratio": analysis.host_bound_ratio,
             "iterations": len(result.run.iterations),
+            "jitter": None if report is None else jitter_document(report),
         },
         "communication_share_ratio": None,
         "bubble_ratio": None,
         "provenance": provenance,
     }
+
+
+def jitter_document(report: JitterReport) -> dict[str, Any]:
+    """Returns late requests, their causes and what prevents them; durations in ms."""
+    found = report.jitter
+    return {
+        "late_first_token": found.late_first,
+        "late_between_tokens": found.late_between,
+        "limits_ms": _limits_document(found),
+        "causes": {cause.value: count for cause, count in found.causes.items()},
+        "requests": [_late_document(item) for item in found.listed],
+        "preventions": [
+            {
+                "cause": item.cause.value,
+                "setting": item.setting,
+                "before": item.before,
+                "after": item.after,
+                "waits": item.waits,
+                "late_before": item.late_before,
+                "late_after": item.late_after,
+                "others_more": item.others_more,
+                "unserved_after": item.unserved_after,
+            }
+            for item in report.preventions
+        ],
+        "unprevented": list(report.unprevented),
+    }
+
+
+def _limits_document(found: Jitter) -> dict[str, float | None]:
+    limits = found.limits
+    values = {"first_token": limits.first_token_ns, "gap": limits.gap_ns, "time_per_token": limits.time_per_token_ns}
+    return {name: _ms(value) if value and isfinite(value) else None for name, value in values.items()}
+
+
+def _late_document(late: LateRequest) -> dict[str, Any]:
+    return {
+        "request": late.request,
+        "late": late.limit.value,
+        "taken_ms": _ms(late.taken_ns),
+        "start_ms": _ms(late.start_ns),
+        "end_ms": _ms(late.end_ns),
+        "cause": late.cause.value,
+        "parts_ms": {cause.value: _ms(value) for cause, value in late.parts_ns.items()},
+        "blamed_request": None if late.blamed < 0 else late.blamed,
+        "blamed_prompt_tokens": late.blamed_tokens,
+        "sentence": late_sentence(late),
+    }
+
+
+def late_lines(report: JitterReport) -> list[str]:
+    """Returns who was late and why for people, one sentence per line; nobody late is one line as well."""
+    found = report.jitter
+    if not found.late:
+        return ["late: nobody"]
+    lines = [f"late: {found.late_first:,} first tokens, {found.late_between:,} answers that stood still"]
+    lines += [f"  {count:,} because {cause.value}" for cause, count in found.causes.items()]
+    # Many wait for the same thing: the latest of each is told.
+    alike = {(item.limit, item.cause, item.blamed): item for item in reversed(found.listed)}
+    lines += [f"  {late_sentence(item)}" for item in list(reversed(alike.values()))[:_SHOWN_LATE]]
+    lines += [f"  would have prevented it: {item.text}" for item in report.preventions if item.prevents]
+    lines += [f"  makes fewer late: {item.text}" for item in report.preventions if not item.prevents]
+    return lines + [f"  {text}" for text in report.unprevented]
 
 
 def _ms(value_ns: float) -> float:
@@ -76,8 +166,8 @@ def _spread(spread: Spread | None) -> dict[str, float] | None:
     }
 
 
-def served_text(result: ServingResult) -> RenderableType:
-    """Returns a served run for people."""
+def served_text(result: ServingResult, report: JitterReport | None = None) -> RenderableType:
+    """Returns a served run for people, with who was late where that is known."""
     analysis, scenario = analysis_of(result), result.scenario
     lost = analysis.requests - analysis.finished
     head = f"{scenario.name}: {analysis.finished:,} of {analysis.requests:,} requests answered"
@@ -111,6 +201,7 @@ def served_text(result: ServingResult) -> RenderableType:
             f"device waits for the host {_percent(analysis.host_bound_ratio)}"
         ),
         table,
+        *(Text(line) for line in (late_lines(report) if report is not None else ())),
     )
 
 

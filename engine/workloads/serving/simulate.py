@@ -58,6 +58,21 @@ def simulate_serving(
     """
     check_served(scenario)
     settings = optimized(scenario.serving, scenario.optimizations)
+    return served_with(scenario, settings, progress, cancel)
+
+
+def served_with(
+    scenario: Scenario,
+    settings: ServingSettings,
+    progress: Progress = no_progress,
+    cancel: CancelToken = NEVER_CANCELLED,
+) -> ServingResult:
+    """Returns a scenario served with settings of one's own: those of the scenario and its optimizations are left out.
+
+    Raises:
+        ScenarioError: It asks for something a simulated service cannot do.
+        OperationCancelled: Cancelled.
+    """
     shard = served_shard(scenario, settings)
     device = scenario.device
     network = network_of(topology_of(device), scenario.devices_per_node)
