@@ -12,6 +12,7 @@ from engine.replay.replay_time import ReplayedTime, replay_time
 from engine.replay.replayed_job import replayed_job
 from engine.trace.job import Job
 from engine.whatif.capture_shares import capture_shares
+from engine.whatif.driver_calls import driver_call_ns, spares_calls, without_calls
 from engine.whatif.operator_totals import operator_totals
 from engine.whatif.results import Side
 from engine.workloads.results import RunStatus
@@ -54,21 +55,39 @@ def capture_run(
     Raises:
         OperationCancelled: Cancelled.
     """
-    replayed = replayed_plan(plan, baseline, progress, cancel)
     if baseline is not None and plan.allocator is baseline.plan.allocator and not plan.edits:
         memory = baseline.memory
     else:
         memory = plan_memory(plan, cancel)
-    return CaptureRun(plan, replayed, memory)
+    if baseline is None:
+        return CaptureRun(plan, replay_time(plan.capture, plan.graph, progress, cancel), memory)
+    spares = plan.allocator is not None and spares_calls(memory, baseline.memory)
+    return CaptureRun(plan, replayed_plan(plan, baseline, spares=spares, progress=progress, cancel=cancel), memory)
 
 
 def replayed_plan(
-    plan: CapturePlan, baseline: "CaptureRun | None", progress: Progress, cancel: CancelToken
+    plan: CapturePlan, baseline: CaptureRun, *, spares: bool, progress: Progress, cancel: CancelToken
 ) -> ReplayedTime:
-    """Returns when the tasks of a plan run; the baseline's run where they are its tasks. Raises OperationCancelled."""
-    if baseline is not None and plan.graph is baseline.plan.graph:
+    """Returns when the tasks of a plan run; the baseline's run where they are its tasks.
+
+    Args:
+        plan: A recorded job with changes.
+        baseline: The job without.
+        spares: Whether the recorded driver calls of the allocator are left out.
+        progress: Told the share of tasks done.
+        cancel: Looked at every few tens of ms.
+
+    Raises:
+        OperationCancelled: Cancelled.
+    """
+    graph = plan.graph
+    if spares:
+        call_ns = driver_call_ns(baseline.replayed)
+        if call_ns.any():
+            graph = without_calls(graph, baseline.plan.graph, call_ns)
+    if graph is baseline.plan.graph:
         return baseline.replayed
-    return replay_time(plan.capture, plan.graph, progress, cancel)
+    return replay_time(plan.capture, graph, progress, cancel)
 
 
 def capture_side(run: CaptureRun) -> Side:

@@ -10,6 +10,7 @@ from engine.core.progress import CancelToken, Progress, part_of
 from engine.optimizations.interface import Bound, CapturePlan
 from engine.optimizations.selection import Enabled, Refusal, refusals
 from engine.trace.job import Job
+from engine.whatif import driver_calls
 from engine.whatif.capture_changes import CaptureChanges, at_bound, changed_capture
 from engine.whatif.capture_side import CaptureRun, capture_run, capture_side, replayed_plan
 from engine.whatif.inferred import own_lag_ns, with_own_lags
@@ -21,10 +22,6 @@ WEAK_ERROR_RATIO = 0.05
 WEAK_INFERRED_RATIO = 0.5
 """More than half of a gain on inferred dependencies: the other explanation of the recording would halve it."""
 FEWER_REPLICAS = "a step of a replica lasts as long with other numbers of replicas"
-MEMORY_ONLY = (
-    "another allocator changes memory only: its driver calls are not timed, because what it held when the capture "
-    "began is not recorded"
-)
 SMALLEST_GAIN_RATIO = 1e-6
 """Of the step: gains below are rounding, of which no share can be told."""
 
@@ -54,7 +51,7 @@ def capture_what_if(
     if devices not in (None, count):
         assumed.append(FEWER_REPLICAS)
     if changes.plan.allocator is not None:
-        assumed.append(MEMORY_ONLY)
+        assumed.append(driver_calls.ASSUMPTION if replays.has_driver_calls else driver_calls.NO_CALLS)
     notes = tuple(f"{item.message} ({item.count})" for item in subject.capture.diagnostics)
     return WhatIf(
         name=subject.name,
@@ -112,6 +109,9 @@ class _Replays:
         self._progress = progress
         self._cancel = cancel
         self._done_count = 0
+        self.has_driver_calls = changes.plan.allocator is not None and bool(
+            driver_calls.driver_call_ns(baseline.replayed).any()
+        )
         self.candidate = capture_run(changes.plan, baseline, self._stage(), cancel) if changes.applied else baseline
 
     def contributions(self) -> tuple[Contribution, ...]:
@@ -133,7 +133,7 @@ class _Replays:
         if not applied:
             return Gain(expected, expected, expected)
         bounds = (Bound.LOW, Bound.HIGH)
-        ends = [before_ns - self._mean_ns(at_bound(self._baseline.plan, applied, bound)) for bound in bounds]
+        ends = [before_ns - self._mean_ns(at_bound(self._baseline.plan, applied, bound), bound) for bound in bounds]
         return Gain(min(expected, *ends), expected, max(expected, *ends))
 
     def inferred_share_ratio(self, gain_ns: float) -> float | None:
@@ -157,9 +157,14 @@ class _Replays:
         plan = at_bound(self._baseline.plan, needed, Bound.EXPECTED)
         return self._mean_ns(plan) - self._mean_ns(changed_capture(plan, [item], self._cancel).plan)
 
-    def _mean_ns(self, plan: CapturePlan) -> float:
-        """Returns the mean step of a plan; what its memory comes to is not asked."""
-        return float(np.mean(replayed_plan(plan, self._baseline, self._stage(), self._cancel).step_ns))
+    def _mean_ns(self, plan: CapturePlan, bound: Bound = Bound.EXPECTED) -> float:
+        """Returns the mean step of a plan; what its memory comes to is asked only where that decides about time."""
+        stage = self._stage()
+        if plan.allocator is not None and self.has_driver_calls and bound is Bound.EXPECTED:
+            return capture_run(plan, self._baseline, stage, self._cancel).mean_step_ns
+        spares = plan.allocator is not None and bound is Bound.HIGH
+        replayed = replayed_plan(plan, self._baseline, spares=spares, progress=stage, cancel=self._cancel)
+        return float(np.mean(replayed.step_ns))
 
     def _stage(self) -> Progress:
         whole = 3 * len(self._changes.applied) + 4

@@ -54,7 +54,7 @@ def with_own_lags(graph: TaskGraph, baseline: TaskGraph, lag_ns: Int64Array) -> 
         baseline: The tasks as recorded.
         lag_ns: ``own_lag_ns`` of the baseline. A task the baseline does not have waits for nothing inferred.
     """
-    own_ns = _carried(graph, baseline, lag_ns)
+    own_ns = carried(graph, baseline, lag_ns)
     held = np.flatnonzero((graph.inferred > 0) & (own_ns > 0))
     before, after = edges_of(graph)
     kept = kept_edges(graph)
@@ -81,18 +81,18 @@ def with_own_lags(graph: TaskGraph, baseline: TaskGraph, lag_ns: Int64Array) -> 
     return result
 
 
-def _carried(graph: TaskGraph, baseline: TaskGraph, lag_ns: Int64Array) -> Int64Array:
-    """Returns the lags of the baseline's tasks, by task of another graph made from it; 0 for tasks it does not have."""
-    known = np.flatnonzero(lag_ns > 0)
+def carried(graph: TaskGraph, baseline: TaskGraph, values: Int64Array) -> Int64Array:
+    """Returns positive values of the baseline's tasks, by task of another graph made from it; 0 for tasks it lacks."""
+    known = np.flatnonzero(values > 0)
     keys = _keys(baseline)[known]
     order = np.argsort(keys, kind="stable")
-    keys, values = keys[order], lag_ns[known][order]
+    keys, sorted_values = keys[order], values[known][order]
     wanted = _keys(graph)
     if len(keys) == 0:
         return np.zeros(len(graph), dtype=np.int64)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    carried: Int64Array = np.where(keys[place] == wanted, values[place], 0)
-    return carried
+    found: Int64Array = np.where(keys[place] == wanted, sorted_values[place], 0)
+    return found
 
 
 def _keys(graph: TaskGraph) -> Int64Array:
