@@ -36,6 +36,7 @@ class Rerun:
         applicability: Of each that was asked for, by id.
         refused: What cannot be; then nothing was rerun.
         assumptions: What the gain rests on.
+        weak: Whether it is a weak prediction.
     """
 
     baseline: Side
@@ -44,6 +45,7 @@ class Rerun:
     applicability: Mapping[str, Applicability]
     refused: tuple[Refusal, ...]
     assumptions: tuple[str, ...]
+    weak: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,7 +228,8 @@ def _of_capture(
     if found.weak:
         told.append(f"weak prediction: {found.weak}")
     gain = Range3(found.gain.low_ns, found.gain.expected_ns, found.gain.high_ns)
-    return Rerun(found.baseline, found.candidate, gain, found.applicability, found.refused, _distinct(told))
+    weak = found.weak is not None
+    return Rerun(found.baseline, found.candidate, gain, found.applicability, found.refused, _distinct(told), weak)
 
 
 def rerun_gain(examination: Examination, result: Rerun) -> PredictedGain:
@@ -242,7 +245,7 @@ def rerun_gain(examination: Examination, result: Rerun) -> PredictedGain:
         saved = float(before - after)
         memory = Range3(saved, saved, saved)
     ratio = _ratio(examination, result.gain_ns)
-    return PredictedGain(result.gain_ns, ratio, memory, GainMethod.RERUN, result.assumptions)
+    return PredictedGain(result.gain_ns, ratio, memory, GainMethod.RERUN, result.assumptions, result.weak)
 
 
 def changed_gain(examination: Examination, baseline: Side, candidate: Side) -> PredictedGain | None:

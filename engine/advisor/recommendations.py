@@ -30,6 +30,7 @@ class PredictedGain:
         memory_bytes: Saved of the worst rank's peak reserved, negative where more is reserved.
         method: How it was found.
         assumptions: What it rests on.
+        weak: The rerun itself says that it is a weak prediction; why is among the assumptions.
     """
 
     time_ns: Range3 | None
@@ -37,6 +38,7 @@ class PredictedGain:
     memory_bytes: Range3 | None
     method: GainMethod
     assumptions: tuple[str, ...]
+    weak: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,7 @@ def gain_document(gain: PredictedGain) -> dict[str, Any]:
         "time_ratio": _range(gain.time_ratio),
         "memory_bytes": _range(gain.memory_bytes),
         "method": gain.method.value,
+        "weak": gain.weak,
         "assumptions": list(gain.assumptions),
     }
 

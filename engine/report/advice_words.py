@@ -19,7 +19,7 @@ def gain_text(gain: PredictedGain) -> str:
         parts.append(f"{format_bytes(abs(expected))} {'less' if expected >= 0 else 'more'} reserved")
     if not parts:
         return f"{gain.assumptions[0]} ({gain.method.value})" if gain.assumptions else gain.method.value
-    return f"{', '.join(parts)} ({gain.method.value})"
+    return f"{', '.join(parts)} ({gain.method.value}{', weak' if gain.weak else ''})"
 
 
 def try_command(item: Recommendation) -> str:

@@ -12,6 +12,7 @@ from engine.analyses.device import device_work
 from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.core.errors import MissingDataError
 from engine.core.number_format import format_count, format_duration_ns, format_ratio
+from engine.devices.spec import DType
 from engine.optimizations.interface import Switch
 from engine.trace.intervals import covered_ns
 from engine.trace.tables import CounterSeries
@@ -79,7 +80,14 @@ def ai_cpu(examination: Examination) -> Sequence[Finding]:
 
 def single_precision(examination: Examination) -> Sequence[Finding]:
     """Returns matrix products in single precision."""
-    tasks = _most(examination, lambda trace: _is_matmul(trace) & _has_type(trace, _SINGLE))
+    scenario = examination.scenario
+    if scenario is not None:
+        # Simulated kernels have no types of their own: they are the model's, unless mixed precision is on.
+        if scenario.model.dtype is not DType.FP32 or scenario.enabled("precision.mixed"):
+            return ()
+        tasks = _most(examination, _is_matmul)
+    else:
+        tasks = _most(examination, lambda trace: _is_matmul(trace) & _has_type(trace, _SINGLE), typed=True)
     if tasks is None or examination.share(tasks.total_ns) < WORTH_RATIO:
         return ()
     return [
@@ -98,7 +106,7 @@ def single_precision(examination: Examination) -> Sequence[Finding]:
 
 def unaligned_shapes(examination: Examination) -> Sequence[Finding]:
     """Returns matrix products whose rows are no multiple of 512 bytes."""
-    tasks = _most(examination, _is_unaligned)
+    tasks = _most(examination, _is_unaligned, typed=True)
     if tasks is None or examination.share(tasks.total_ns) < _UNALIGNED_RATIO:
         return ()
     trace = examination.trace(tasks.rank)
@@ -191,12 +199,18 @@ def _mean_while_busy(trace: Trace, series: CounterSeries) -> tuple[float, float,
     return mean, float(series.value.max()), float(computing.total_ns)
 
 
-def _most(examination: Examination, choose: Callable[[Trace], BoolArray]) -> _Tasks | None:
-    """Returns the chosen kernels of the rank with most of their time; raises MissingDataError without types."""
+def _most(examination: Examination, choose: Callable[[Trace], BoolArray], *, typed: bool = False) -> _Tasks | None:
+    """Returns the chosen kernels of the rank with most of their time.
+
+    Raises:
+        MissingDataError: No rank describes its kernels; where ``typed``, none says their types and shapes.
+    """
     best, described = None, False
     for entry in examination.with_kernels():
         trace = examination.trace(entry.rank)
         if len(trace.kernels) == 0 or not bool(np.any(trace.kernels.core_type >= 0)):
+            continue
+        if typed and not bool(np.any(trace.kernels.input_types >= 0)):
             continue
         described = True
         rows = np.flatnonzero(choose(trace) & (trace.kernels.event >= 0))

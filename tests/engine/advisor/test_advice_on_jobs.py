@@ -12,6 +12,7 @@ from engine.advisor.examination import examine_job
 from engine.advisor.recommendations import Advice, GainMethod
 from engine.advisor.rules import rule_registry
 from engine.core.units import NS_PER_MS
+from engine.devices.spec import DType
 from engine.optimizations.catalogue import optimization_registry
 from engine.whatif.subject import ScenarioSubject, Subject, capture_subject
 from engine.workloads.scenario import Recompute
@@ -93,6 +94,18 @@ def test_the_critical_path_of_qwen_runs_mostly_on_its_second_stage(four_ranks: A
     assert sum(path.parts.values()) == path.length_ns == sum(path.ranks.values())
 
 
+def test_qwens_vocabulary_is_no_multiple_of_what_cube_cores_fetch(four_ranks: Advice) -> None:
+    (padded,) = [item for item in four_ranks.recommendations if item.id == "computing.aligned_shapes"]
+    assert "151936" in padded.problem
+    assert padded.title == "Pad the vocabulary"
+    assert padded.gain.method is GainMethod.NOT_QUANTIFIABLE
+
+
+def test_predictions_that_rest_on_inferred_dependencies_are_marked_weak(four_ranks: Advice) -> None:
+    assert four_ranks.recommendations[0].gain.weak
+    assert "weak prediction" in " ".join(four_ranks.recommendations[0].gain.assumptions)
+
+
 def test_missing_ranks_come_first_where_they_hide_three_quarters_of_the_step(captures: Path) -> None:
     job = opened_job(captures / "ascend" / "910b-cnn-ddp2-text" / "level1")
     found = advice_on(capture_subject(job))
@@ -139,6 +152,15 @@ def test_bubbles_are_answered_by_a_job_with_more_micro_batches_that_is_really_ru
     assert more.gain.time_ratio is not None
     # Two stages with two micro-batches idle a third of the time, with four a fifth.
     assert 0.05 < more.gain.time_ratio.expected < 1 / 3
+
+
+def test_products_in_single_precision_are_found_and_mixed_precision_is_run() -> None:
+    given = shipped("unfused_attention").scenario
+    wide = replace(given, model=replace(given.model, dtype=DType.FP32))
+    found = advice_on(ScenarioSubject(wide))
+    (mixed,) = [item for item in found.recommendations if item.optimization == "precision.mixed"]
+    assert mixed.findings[0].rule == "computing.single_precision"
+    assert mixed.gain.method is GainMethod.RERUN
 
 
 def test_a_healthy_job_is_not_advised_to_change_for_nothing() -> None:
