@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.core.arrays import BoolArray
+from engine.core.arrays import BoolArray, Int64Array
 from engine.graph.collective_kinds import POINT_TO_POINT, collective_kind
 from engine.graph.task_graph import TaskGraph, TaskKind
 from engine.replay.replay_time import ReplayedTime
@@ -23,8 +23,14 @@ def slowest_rank(replayed: ReplayedTime) -> int:
     return int(ranks[np.argmax(total_ns)])
 
 
-def capture_shares(replayed: ReplayedTime) -> Shares:
-    """Returns where the steps of the slowest rank go."""
+def capture_shares(replayed: ReplayedTime, call_ns: Int64Array) -> Shares:
+    """Returns where the steps of the slowest rank go.
+
+    Args:
+        replayed: A run of a recorded job.
+        call_ns: int64, shape (tasks,): time of each task in the allocator's driver calls; what of it the device did not
+            work through counts for the allocator.
+    """
     graph, result = replayed.graph, replayed.schedule
     rank = slowest_rank(replayed)
     rows = np.flatnonzero(replayed.capture.steps.rank == rank)
@@ -44,14 +50,16 @@ def capture_shares(replayed: ReplayedTime) -> Shares:
     parts = (cube, difference(computing, cube), difference(moving, computing), bubbles, waits)
     ratios = [sum(clip(part, *step).total_ns for step in bounds) / whole_ns for part in parts]
     cube_ratio, vector_ratio, *waits_ratio = ratios
+    rest_ratio = max(1.0 - sum(ratios), 0.0)
+    allocator_ratio = min(float(call_ns[own].sum()) / whole_ns, rest_ratio)
     return Shares(
         cube_ratio=cube_ratio,
         vector_ratio=vector_ratio,
         communication_ratio=waits_ratio[0],
         bubble_ratio=waits_ratio[1],
         waiting_ratio=waits_ratio[2],
-        allocator_ratio=0.0,
-        host_ratio=max(1.0 - sum(ratios), 0.0),
+        allocator_ratio=allocator_ratio,
+        host_ratio=rest_ratio - allocator_ratio,
     )
 
 

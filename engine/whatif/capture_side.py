@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.core.arrays import Int64Array
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.optimizations.interface import CapturePlan
 from engine.optimizations.memory.outcomes import RankMemory, plan_memory
@@ -13,6 +14,7 @@ from engine.replay.replayed_job import replayed_job
 from engine.trace.job import Job
 from engine.whatif.capture_shares import capture_shares
 from engine.whatif.driver_calls import driver_call_ns, spares_calls, without_calls
+from engine.whatif.inferred import carried
 from engine.whatif.operator_totals import operator_totals
 from engine.whatif.results import Side
 from engine.workloads.results import RunStatus
@@ -26,11 +28,13 @@ class CaptureRun:
         plan: The changes.
         replayed: When its tasks ran.
         memory: What its memory log came to, by rank.
+        call_ns: int64, shape (tasks of ``replayed``,): recorded time of the allocator's driver calls in each.
     """
 
     plan: CapturePlan
     replayed: ReplayedTime
     memory: Mapping[int, RankMemory]
+    call_ns: Int64Array
 
     @property
     def mean_step_ns(self) -> float:
@@ -60,9 +64,14 @@ def capture_run(
     else:
         memory = plan_memory(plan, cancel)
     if baseline is None:
-        return CaptureRun(plan, replay_time(plan.capture, plan.graph, progress, cancel), memory)
+        replayed = replay_time(plan.capture, plan.graph, progress, cancel)
+        return CaptureRun(plan, replayed, memory, driver_call_ns(replayed))
     spares = plan.allocator is not None and spares_calls(memory, baseline.memory)
-    return CaptureRun(plan, replayed_plan(plan, baseline, spares=spares, progress=progress, cancel=cancel), memory)
+    replayed = replayed_plan(plan, baseline, spares=spares, progress=progress, cancel=cancel)
+    call_ns = np.zeros(len(replayed.graph), dtype=np.int64)
+    if not spares and baseline.call_ns.any():
+        call_ns = carried(replayed.graph, baseline.replayed.graph, baseline.call_ns)
+    return CaptureRun(plan, replayed, memory, call_ns)
 
 
 def replayed_plan(
@@ -81,10 +90,8 @@ def replayed_plan(
         OperationCancelled: Cancelled.
     """
     graph = plan.graph
-    if spares:
-        call_ns = driver_call_ns(baseline.replayed)
-        if call_ns.any():
-            graph = without_calls(graph, baseline.plan.graph, call_ns)
+    if spares and baseline.call_ns.any():
+        graph = without_calls(graph, baseline.plan.graph, baseline.call_ns)
     if graph is baseline.plan.graph:
         return baseline.replayed
     return replay_time(plan.capture, graph, progress, cancel)
@@ -94,7 +101,7 @@ def capture_side(run: CaptureRun) -> Side:
     """Returns a run of a recorded job as a side of a what-if."""
     capture, graph, replayed = run.plan.capture, run.replayed.graph, run.replayed
     outcomes = {rank: memory.outcome for rank, memory in run.memory.items()}
-    shares = capture_shares(replayed)
+    shares = capture_shares(replayed, run.call_ns)
 
     def record(progress: Progress, cancel: CancelToken) -> Job:
         return replayed_job(capture, graph, replayed.schedule, progress, cancel)

@@ -82,3 +82,10 @@ def test_another_allocator_on_the_recording_of_a_slow_step_is_that_step_simulate
     assert result.candidate.mean_step_ns == pytest.approx(truth_ns, rel=0.05)
     assert result.gain.low_ns == 0
     assert "spares the driver's calls" in " ".join(result.assumptions)
+
+
+def test_the_allocators_share_of_a_recorded_step_is_what_its_calls_keep_the_device_waiting(warming_up):
+    side = capture_subject(warming_up.job).baseline()
+
+    assert 0 < side.shares.allocator_ratio <= 14e6 / side.mean_step_ns
+    assert sum(getattr(side.shares, name) for name in side.shares.__slots__) == pytest.approx(1)
