@@ -2,6 +2,9 @@
 
 * ``classes``: lifetime class of each buffer tag; every class has segments of its own, so that what lives long does not
   pin what does not.
+* ``reuse``: which tags' blocks are planned: what a step allocates and frees of them gets offsets in one range, so that
+  memory is used again as lifetimes allow, not as requests happen to come. ``search`` looks for a lower plan than the
+  greedy and best-fit orders reach.
 * ``expandable_segments``: whether segments grow by pages, which can be given back one by one.
 * ``defragmentation``: at every n-th synchronisation with the device, free pages and segments are given back when more
   than so many MiB are stranded.
@@ -23,9 +26,14 @@ from engine.core.units import MIB
 from engine.graph.task_graph import BufferTag
 from engine.runtime.allocators.caching import CACHING, EXPANDABLE, CachingAllocator
 from engine.runtime.allocators.caching_rules import CachingSettings
+from engine.runtime.allocators.interface import Allocator
+from engine.runtime.allocators.planned import PLAN_EFFORT, PlannedAllocator
 
 _TAGS = tuple(tag.name.lower() for tag in BufferTag)
-_KEYS = ("format", "classes", "expandable_segments", "defragmentation", "simulator_only_compaction")
+_KEYS = ("format", "classes", "reuse", "expandable_segments", "defragmentation", "simulator_only_compaction")
+_PLANNED_TAGS = (BufferTag.STEP.name.lower(), BufferTag.TEMPORARY.name.lower())
+"""What steps free again; the rest outlives them."""
+_REUSE_KEYS = ("plan", "search")
 _DEFRAGMENTATION_KEYS = ("release_stranded_mib", "interval_synchronizations")
 
 
@@ -39,6 +47,8 @@ class AmcRules:
         release_stranded_bytes: Free pages are given back at a synchronisation when more is stranded; None for never.
         interval_synchronizations: Look at every n-th synchronisation only.
         simulator_only_compaction: Whether live blocks slide together first, which no real runtime can do.
+        planned_tags: ``BufferTag`` of the blocks that get planned offsets; () for none.
+        searches_plan: Whether a lower plan is searched for.
     """
 
     class_of_tag: tuple[int, ...]
@@ -46,6 +56,8 @@ class AmcRules:
     release_stranded_bytes: int | None
     interval_synchronizations: int
     simulator_only_compaction: bool = False
+    planned_tags: tuple[int, ...] = ()
+    searches_plan: bool = False
 
 
 def default_amc_rules() -> AmcRules:
@@ -80,6 +92,7 @@ def parse_amc_rules(text: str, source: str) -> AmcRules:
     stranded_mib = defragmentation.get("release_stranded_mib")
     limit = None if stranded_mib is None else _integer(stranded_mib, 0, source, "release_stranded_mib") * MIB
     interval = _integer(defragmentation.get("interval_synchronizations", 1), 1, source, "interval_synchronizations")
+    planned, searches = _reuse(_object(rules.get("reuse", {}), source, "reuse"), source)
     compacts = rules.get("simulator_only_compaction", False)
     if not isinstance(compacts, bool) or (compacts and limit is None):
         message = f"{source}: simulator_only_compaction must be true or false, true only with release_stranded_mib"
@@ -90,7 +103,22 @@ def parse_amc_rules(text: str, source: str) -> AmcRules:
         release_stranded_bytes=limit,
         interval_synchronizations=interval,
         simulator_only_compaction=compacts,
+        planned_tags=planned,
+        searches_plan=searches,
     )
+
+
+def _reuse(reuse: Mapping[str, Any], source: str) -> tuple[tuple[int, ...], bool]:
+    """Returns the tags that are planned, and whether a lower plan is searched for."""
+    _check_keys(reuse, _REUSE_KEYS, source)
+    names, searches = reuse.get("plan", []), reuse.get("search", False)
+    if not isinstance(names, list) or any(name not in _PLANNED_TAGS for name in names):
+        message = f"{source}: reuse.plan must be a list of {' and '.join(_PLANNED_TAGS)}, which steps free again"
+        raise EngineError(message)
+    if not isinstance(searches, bool):
+        message = f"{source}: reuse.search must be true or false, not {searches!r:.40}"
+        raise EngineError(message)
+    return tuple(sorted({int(BufferTag[name.upper()]) for name in names})), searches
 
 
 def amc_settings(rules: AmcRules, limit_bytes: int | None = None) -> CachingSettings:
@@ -104,10 +132,17 @@ def amc_settings(rules: AmcRules, limit_bytes: int | None = None) -> CachingSett
     )
 
 
-def amc_allocator(rules: AmcRules, *, stream_count: int = 1, limit_bytes: int | None = None) -> CachingAllocator:
+def amc_allocator(rules: AmcRules, *, stream_count: int = 1, limit_bytes: int | None = None) -> Allocator:
     """Returns an allocator that follows the rules."""
-    return CachingAllocator(
-        amc_settings(rules, limit_bytes), stream_count=stream_count, class_of_tag=rules.class_of_tag
+    settings, classes = amc_settings(rules, limit_bytes), rules.class_of_tag
+    if not rules.planned_tags:
+        return CachingAllocator(settings, stream_count=stream_count, class_of_tag=classes)
+    return PlannedAllocator(
+        settings,
+        stream_count=stream_count,
+        effort=PLAN_EFFORT if rules.searches_plan else 0.0,
+        planned_tags=rules.planned_tags,
+        class_of_tag=classes,
     )
 
 

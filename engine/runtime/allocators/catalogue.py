@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from engine.runtime.allocators.amc import AmcRules, amc_settings, default_amc_rules
+from engine.runtime.allocators.amc import AmcRules, amc_allocator, default_amc_rules
 from engine.runtime.allocators.caching import CACHING, CACHING_CUDA, EXPANDABLE, CachingAllocator
 from engine.runtime.allocators.caching_rules import CachingSettings
 from engine.runtime.allocators.interface import Allocator
@@ -64,6 +64,5 @@ def new_allocator(policy: AllocatorPolicy, stream_count: int) -> Allocator:
         return PlannedAllocator(settings, stream_count=stream_count)
     if policy.id == "amc":
         rules = policy.rules or default_amc_rules()
-        ruled = amc_settings(rules, settings.limit_bytes)
-        return CachingAllocator(ruled, stream_count=stream_count, class_of_tag=rules.class_of_tag)
+        return amc_allocator(rules, stream_count=stream_count, limit_bytes=settings.limit_bytes)
     return CachingAllocator(settings, stream_count=stream_count)

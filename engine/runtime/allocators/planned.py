@@ -5,6 +5,7 @@ offset in one planned range, which grows when a later log needs more. Blocks tha
 allocator beside it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +27,8 @@ from engine.runtime.allocators.static_plan import static_plan
 _RANGE_BASE = 1 << 46
 """Planned ranges lie above everything the caching allocator beside them is given."""
 _RANGE_SPACING = 1 << 42
+PLAN_EFFORT = 0.01
+"""Share of the whole search for a lower plan that every log is given (assumed: a choice between time and height)."""
 _COLUMNS = tuple(DriverLog.__dataclass_fields__)
 
 
@@ -47,15 +50,27 @@ class PlannedAllocator:
         settings: Of the caching allocator beside the plan, with the limit for both.
         stream_count: Streams that allocate. One plan serves all of them: it follows the program's order.
         effort: Of the plan's search.
+        planned_tags: Tags of the blocks that are planned; None for all.
+        class_of_tag: Lifetime classes of the caching allocator.
     """
 
-    def __init__(self, settings: CachingSettings, *, stream_count: int = 1, effort: float = 0.01) -> None:
-        self._kept = CachingAllocator(settings, stream_count=stream_count)
+    def __init__(
+        self,
+        settings: CachingSettings,
+        *,
+        stream_count: int = 1,
+        effort: float = PLAN_EFFORT,
+        planned_tags: Sequence[int] | None = None,
+        class_of_tag: Sequence[int] = (),
+    ) -> None:
+        self._kept = CachingAllocator(settings, stream_count=stream_count, class_of_tag=class_of_tag)
+        self._planned_tags = planned_tags
         self._limit_bytes = settings.limit_bytes
         self._pad_bytes = settings.pad_bytes
         self._effort = effort
         self._range_bytes = 0
         self._base = _RANGE_BASE
+        self._last: _Plan | None = None
 
     @property
     def state(self) -> AllocatorState:
@@ -73,7 +88,7 @@ class PlannedAllocator:
         A plan that does not fit under the limit fails as a whole at the first planned allocation: with
         ``stop_when_out`` nothing after it is served, else every planned block gets the address −1.
         """
-        plan = _plan_of(requests, self._pad_bytes, self._effort)
+        plan = self._plan(requests)
         calls = self._grow(plan)
         fits = plan.height_bytes <= self._range_bytes
         rest = _without(requests, plan)
@@ -97,6 +112,16 @@ class PlannedAllocator:
             driver=_joined(calls, self._measured(kept.driver, plan)),
             served=kept.served,
         )
+
+    def _plan(self, requests: RequestLog) -> _Plan:
+        """Returns the plan of a log; the same lifetimes as last time have the same plan."""
+        born, freed, size = _lifetimes(requests, self._pad_bytes, self._planned_tags)
+        last = self._last
+        if last is not None and all(map(np.array_equal, (born, freed, size), (last.born, last.freed, last.size))):
+            return last
+        plan = static_plan(size, born, freed, effort=self._effort)
+        self._last = _Plan(born, freed, size, plan.offset, plan.height_bytes)
+        return self._last
 
     def _grow(self, plan: _Plan) -> list[tuple[int, int, int, int, int]]:
         """Makes the range large enough if the limit allows; returns the driver calls that takes."""
@@ -133,19 +158,23 @@ def round_up_to_segment(size_bytes: int) -> int:
     return -(-size_bytes // OWN_SEGMENT_ROUNDING_BYTES) * OWN_SEGMENT_ROUNDING_BYTES
 
 
-def _plan_of(requests: RequestLog, pad_bytes: int, effort: float) -> _Plan:
-    """Returns the plan for every block that is allocated and freed inside the log."""
+def _lifetimes(
+    requests: RequestLog, pad_bytes: int, tags: Sequence[int] | None
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Returns every planned block that is allocated and freed inside the log: those two requests, and its size."""
     rows = np.flatnonzero((requests.kind == RequestKind.ALLOCATE) | (requests.kind == RequestKind.FREE))
     rows = rows[np.argsort(requests.block[rows], kind="stable")]
     ends = (requests.kind[rows[:-1]] == RequestKind.ALLOCATE) & (requests.kind[rows[1:]] == RequestKind.FREE)
     pairs = np.flatnonzero(ends & (requests.block[rows[:-1]] == requests.block[rows[1:]]))
     born, freed = rows[pairs], rows[pairs + 1]
+    if tags is not None:
+        planned = np.isin(requests.tag[born], tags)
+        born, freed = born[planned], freed[planned]
     order = np.argsort(born)
     born, freed = born[order], freed[order]
     padded = np.maximum(requests.size_bytes[born] + pad_bytes, 1)
     size = -(-padded // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES
-    plan = static_plan(size, born, freed, effort=effort)
-    return _Plan(born, freed, size, plan.offset, plan.height_bytes)
+    return born, freed, size
 
 
 def _without(requests: RequestLog, plan: _Plan) -> RequestLog:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.core.errors import EngineError
 from engine.core.units import MIB
+from engine.graph.task_graph import BufferTag
 from engine.runtime.allocators.amc import amc_allocator, default_amc_rules, parse_amc_rules, read_amc_rules
 from engine.runtime.allocators.block_store import ALLOCATED
 from engine.runtime.allocators.caching import CACHING, CACHING_CUDA
@@ -188,6 +189,51 @@ def test_free_pages_are_released_at_synchronisations_when_too_much_is_stranded()
     assert "UNMAP" not in actions(amc_allocator(never).run(requests("a = 60M\nb = 3M\nfree a\nsync")))
 
 
+REUSE = '{"classes": {"step": 1, "temporary": 1}, "reuse": {"plan": ["step", "temporary"]}}'
+
+
+def test_a_reuse_rule_overlays_what_steps_free_and_leaves_the_rest_to_its_class():
+    text = "a = 30M\nb = 10M\nfree a\nc = 30M\nfree b\nfree c\nkept = 5M"
+    log = requests(text)
+    tag = np.where(log.block == log.block[-1], int(BufferTag.LONG_LIVED), int(BufferTag.STEP))
+    allocator = amc_allocator(parse_amc_rules(REUSE, "test"))
+    run = allocator.run(replace(log, tag=tag))
+    assert run.address[3] == run.address[0]
+    # Two paddings more than 40 MiB, in whole segments.
+    assert run.reserved_bytes[0] == 42 * MIB
+    assert allocator.state.allocated_bytes == pytest.approx(5 * MIB, abs=1024)
+    assert abs(int(run.address[-1]) - int(run.address[0])) > 40 * MIB
+
+
+def test_tags_that_are_not_planned_are_served_as_without_the_rule():
+    log = requests("a = 30M\nb = 10M\nfree a\nc = 20M\nfree b\nfree c")
+    only = '{"classes": {"step": 1, "temporary": 1}, "reuse": {"plan": ["temporary"]}}'
+    ruled = amc_allocator(parse_amc_rules(only, "test")).run(log)
+    plain = amc_allocator(parse_amc_rules('{"classes": {"step": 1, "temporary": 1}}', "test")).run(log)
+    assert log.tag.tolist() == [0] * 6
+    assert ruled.address.tolist() == plain.address.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs(), st.booleans(), st.sampled_from([None, 100 * MIB]))
+def test_planned_and_cached_blocks_never_share_an_address(log, searches, limit):
+    rules = replace(parse_amc_rules(REUSE, "test"), searches_plan=searches)
+    allocator = amc_allocator(rules, stream_count=2, limit_bytes=limit)
+    for _ in range(2):
+        run = allocator.run(log)
+        assert not live_ranges_overlap(log, run)
+        assert limit is None or (run.reserved_bytes <= limit).all()
+
+
+def test_the_same_lifetimes_have_the_same_plan_and_need_no_driver():
+    log = requests("a = 30M\nb = 10M\nfree a\nc = 30M\nfree b\nfree c")
+    log = replace(log, tag=np.full(len(log), int(BufferTag.STEP)))
+    allocator = amc_allocator(parse_amc_rules(REUSE, "test"))
+    first, second = allocator.run(log), allocator.run(log)
+    assert first.address.tolist() == second.address.tolist()
+    assert actions(second) == []
+
+
 COMPACTING = '{"simulator_only_compaction": true, "defragmentation": {"release_stranded_mib": 0}}'
 
 
@@ -245,6 +291,10 @@ def test_the_built_in_rules_separate_lifetimes():
         ('{"simulator_only_compaction": 1}', "must be true or false"),
         ('{"clases": {}}', "did you mean 'classes'"),
         ('{"classes": {"step": -1}}', r"classes\.step must be a whole number of at least 0"),
+        ('{"reuse": {"plan": ["persistent"]}}', "must be a list of step and temporary"),
+        ('{"reuse": {"plan": "step"}}', "must be a list of step and temporary"),
+        ('{"reuse": {"search": 1}}', "true or false"),
+        ('{"reuse": {"order": 1}}', "unknown key 'order'"),
         ('{"defragmentation": {"interval_synchronizations": 0}}', "at least 1"),
     ],
 )
