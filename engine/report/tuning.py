@@ -84,7 +84,8 @@ def tuning_text(name: str, baseline: Side, rounds: Sequence[Round], rest: Sequen
         loss = f"{item.bottleneck.loss.value}, {item.bottleneck.share_ratio:.0%}"
         table.add_row(str(item.number), loss, Text(item.added, overflow="fold"), *_figures(item.side), gain)
     total = total_speedup_ratio(rounds)
-    lines = [f"{name}: {len(rounds)} rounds, {total:.2f} × the throughput" if rounds else f"{name}: nothing gives 1 %"]
+    counted = f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
+    lines = [f"{name}: {counted}, {total:.2f} × the throughput" if rounds else f"{name}: nothing gives 1 %"]
     closing = [f"nothing more: {item.text}: {item.reason}" for item in rest]
     skipped = ", ".join(LOSSY)
     closing.append(f"not tried without --lossy, because they change what is computed: {skipped}")
