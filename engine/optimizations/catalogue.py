@@ -1,8 +1,9 @@
 """All optimizations, in the order they are applied; plug-ins come after the built-ins of their group."""
 
 from engine.core.registry import Registry
-from engine.optimizations import communication, fusion, host, memory, parallel, precision
+from engine.optimizations import communication, fusion, host, memory, parallel, precision, serving
 from engine.optimizations.interface import Group, Optimization
+from engine.optimizations.job_kinds import checked_by_kind
 
 ENTRY_POINTS = "cannscope.optimizations"
 
@@ -16,8 +17,9 @@ def optimization_registry() -> Registry[Optimization]:
         *communication.OPTIMIZATIONS,
         *host.OPTIMIZATIONS,
         *memory.OPTIMIZATIONS,
+        *serving.OPTIMIZATIONS,
     )
-    return Registry(built_ins, ENTRY_POINTS)
+    return Registry(tuple(checked_by_kind(item) for item in built_ins), ENTRY_POINTS)
 
 
 def in_order(registry: Registry[Optimization]) -> tuple[Optimization, ...]:

@@ -30,6 +30,7 @@ class Group(StrEnum):
     COMMUNICATION = "communication"
     HOST = "host"
     MEMORY = "memory"
+    SERVING = "serving"
 
 
 class Verdict(StrEnum):
