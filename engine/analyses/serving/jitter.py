@@ -10,13 +10,13 @@ from engine.analyses.serving.jitter_parts import Cause, first_token_parts, gap_p
 from engine.analyses.serving.latency import ttft_ns
 from engine.analyses.serving.tables import ServedRun
 from engine.analyses.serving.token_gaps import TokenGaps, token_gaps, weighted_percentile
-from engine.core.arrays import Int64Array
+from engine.core.arrays import Float64Array, Int64Array
 from engine.core.errors import MissingDataError
 
 LATE_PERCENT = 99.0
 LATE_RATIO = 2.0
-"""Without limits of its own a run is judged by itself: late is what is beyond the 99th percentile and takes at least
-twice the median; a choice."""
+"""Without limits of its own a run is judged by itself: late is who is beyond the 99th percentile of requests (of their
+first tokens, of their longest gaps) and takes at least twice the median; a choice."""
 LISTED = 200
 """Late requests told one by one, those latest by share first; all are counted."""
 
@@ -98,6 +98,7 @@ class Jitter:
         late_first: How many waited too long for their first token.
         late_between: How many waited too long between tokens.
         causes: Cause → late waits it is the largest part of, the most frequent first.
+        first_causes: Cause → those of them that are waits for first tokens.
         listed: Up to ``LISTED`` of them, the latest first.
     """
 
@@ -106,6 +107,7 @@ class Jitter:
     late_first: int
     late_between: int
     causes: Mapping[Cause, int]
+    first_causes: Mapping[Cause, int]
     listed: tuple[LateRequest, ...]
 
     @property
@@ -131,8 +133,9 @@ def late_limits(run: ServedRun, slo_ttft_ns: int = 0, slo_tpot_ns: int = 0) -> L
     gaps = token_gaps(run)
     median = float(np.median(first))
     median_gap = weighted_percentile(gaps.gap_ns, gaps.tokens, 50.0)
-    own_first = max(float(np.percentile(first, LATE_PERCENT)), LATE_RATIO * median)
-    own_gap = max(weighted_percentile(gaps.gap_ns, gaps.tokens, LATE_PERCENT), LATE_RATIO * median_gap)
+    own_first = max(_percentile(first), LATE_RATIO * median)
+    several = gaps.longest_ns[gaps.longest_ns > 0]
+    own_gap = max(_percentile(several), LATE_RATIO * median_gap)
     given = bool(slo_ttft_ns or slo_tpot_ns)
     return LateLimits(
         first_token_ns=float(slo_ttft_ns) if slo_ttft_ns else np.inf if given else own_first,
@@ -142,6 +145,11 @@ def late_limits(run: ServedRun, slo_ttft_ns: int = 0, slo_tpot_ns: int = 0) -> L
         median_gap_ns=median_gap,
         are_given=given,
     )
+
+
+def _percentile(values_ns: Float64Array | Int64Array) -> float:
+    """Returns what just does not reach the percentile, so that who stands on it with many others is late as well."""
+    return float(np.percentile(values_ns, LATE_PERCENT, method="lower")) - 0.5 if len(values_ns) else 0.0
 
 
 def late_counts(run: ServedRun, limits: LateLimits) -> tuple[int, int]:
@@ -186,6 +194,7 @@ def jitter(run: ServedRun, limits: LateLimits) -> Jitter:
         late_first=len(first),
         late_between=len(between),
         causes={names[at]: int(counts[at]) for at in np.argsort(-counts, kind="stable").tolist() if counts[at]},
+        first_causes={names[at]: int(count) for at, count in enumerate(np.bincount(cause[: len(first)])) if count},
         listed=tuple(listed),
     )
 
