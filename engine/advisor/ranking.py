@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from engine.advisor.bottlenecks import LOSSY
 from engine.advisor.findings import MEDIUM_RATIO, Category
 from engine.advisor.recommendations import GainMethod, Recommendation
 from engine.advisor.rules.communication import OPEN_PEERS
@@ -18,21 +19,23 @@ def ranked(recommendations: Sequence[Recommendation]) -> tuple[Recommendation, .
     5. What nobody can quantify, by the loss it treats.
 
     Within one loss work is first taken away and then what is left of it moved about: how many layers a stage should
-    hand over depends on what its kernels take. Then the mean of the low and the expected gain decides: a prediction
+    hand over depends on what its kernels take. What computes with fewer bits or drops gradients comes after what does
+    not, because accuracy cannot be known. Then the mean of the low and the expected gain decides: a prediction
     whose low end is nothing counts half. Equal ones stand by id.
     """
     largest_ns = max((item.loss.cost_ns for item in recommendations), default=0.0)
     return tuple(sorted(recommendations, key=lambda item: _key(item, largest_ns)))
 
 
-def _key(item: Recommendation, largest_ns: float) -> tuple[bool, bool, bool, bool, float, bool, float, str]:
+def _key(item: Recommendation, largest_ns: float) -> tuple[bool, bool, bool, bool, float, bool, bool, float, str]:
     stops = any(finding.stops_run for finding in item.findings)
     blind = item.id == OPEN_PEERS and item.loss.cost_ns >= largest_ns
     unknown = item.gain.method is GainMethod.NOT_QUANTIFIABLE
     significant = _is_significant(item)
     loss_ns = item.loss.cost_ns if significant or unknown else 0.0
     moves = significant and item.category is Category.PIPELINE
-    return not stops, not blind, unknown, not significant, -loss_ns, moves, -counted_ns(item), item.id
+    lossy = significant and item.id in LOSSY
+    return not stops, not blind, unknown, not significant, -loss_ns, lossy, moves, -counted_ns(item), item.id
 
 
 def counted_ns(item: Recommendation) -> float:

@@ -101,6 +101,14 @@ def test_remedies_of_the_largest_loss_come_before_larger_gains_elsewhere() -> No
     assert [item.id for item in order] == ["balance", "uncertain", "busier"]
 
 
+def test_what_may_cost_accuracy_comes_after_what_does_not() -> None:
+    order = ranked([
+        recommendation("communication.topk_compression", gain_ms(20, 25, 30)),
+        recommendation("communication.overlap_gradients", gain_ms(4, 5, 6)),
+    ])  # fmt: skip
+    assert [item.id for item in order] == ["communication.overlap_gradients", "communication.topk_compression"]
+
+
 def test_missing_captures_come_first_only_where_they_hide_the_largest_loss() -> None:
     peers = recommendation(OPEN_PEERS, UNKNOWN_GAIN, cost_ms=70.0)
     other = recommendation("other", gain_ms(4, 5, 6), loss_ms=20.0)
