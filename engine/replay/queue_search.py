@@ -16,7 +16,7 @@ class QueueTimes:
     Attributes:
         keys: int64, shape (tasks,), ascending: queue and time in one number.
         queue: int32, shape (tasks,).
-        first_ns: The earliest time.
+        first_ns: Before the earliest time.
         reach_ns: More than all times span.
     """
 
@@ -28,7 +28,8 @@ class QueueTimes:
     @staticmethod
     def of(tasks: DeviceTasks, time_ns: Int64Array) -> "QueueTimes":
         """Returns the times (int64, shape (tasks,)) of tasks by queue; one that falls counts as the one before it."""
-        first_ns = int(time_ns.min(initial=0))
+        # One ns before all times and one after them stand for whatever lies further out.
+        first_ns = int(time_ns.min(initial=0)) - 1
         reach_ns = int(time_ns.max(initial=0)) - first_ns + 2
         # A queue's keys begin above those of the queue before it, so one running maximum serves all of them.
         keys = np.maximum.accumulate(tasks.queue.astype(np.int64) * reach_ns + time_ns - first_ns)
