@@ -11,7 +11,7 @@ def gain_text(gain: PredictedGain) -> str:
     if gain.method is GainMethod.NOT_QUANTIFIABLE:
         return gain.method.value
     parts = []
-    if gain.time_ns is not None:
+    if gain.time_ns is not None and not (gain.memory_bytes is not None and gain.time_ns.high == gain.time_ns.low == 0):
         share = "" if gain.time_ratio is None else f" ({format_ratio(gain.time_ratio.expected)})"
         parts.append(f"{range_text(gain.time_ns)} per step{share}")
     if gain.memory_bytes is not None:

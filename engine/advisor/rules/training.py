@@ -40,7 +40,7 @@ def optimizer_time(examination: Examination) -> Sequence[Finding]:
     if examination.share(totals[rank]) < HIGH_RATIO:
         return ()
     sharded = examination.scenario is not None and examination.scenario.parallel.distributed_optimizer
-    several = len(examination.job.ranks) > 1 or (examination.trace(rank).metadata.world_size or 1) > 1
+    several = _has_replicas(examination, rank)
     action = Action(
         id="optimizer.shard",
         title="Shard the optimizer over the replicas",
@@ -80,6 +80,20 @@ def optimizer_time(examination: Examination) -> Sequence[Finding]:
             (Toggle("fusion.optimizer"), *(() if sharded or not several else (action,))),
         )
     ]
+
+
+def _has_replicas(examination: Examination, rank: int) -> bool:
+    """Returns whether several ranks hold the same weights, as far as the job says."""
+    if examination.scenario is not None:
+        return examination.scenario.parallel.data > 1
+    metadata = examination.trace(rank).metadata
+    size = metadata.parallel_sizes.get("data_parallel_size")
+    if size is not None:
+        return size > 1
+    groups = [group for group in metadata.parallel_groups if group.name]
+    if groups:
+        return any(group.name.lower().startswith("dp") and len(group.ranks) > 1 for group in groups)
+    return (metadata.world_size or len(examination.job.ranks)) > 1
 
 
 def recompute(examination: Examination) -> Sequence[Finding]:
