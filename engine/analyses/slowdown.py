@@ -23,6 +23,8 @@ _FINEST = 2_000
 _RISES = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Lengths of the rise that are tried, as shares of the run."""
 _USUAL_RATIO = 0.99
+_ALLOCATOR_SHARE = 0.1
+"""Share of the growth of steps from which on the allocator is named as a reason; a choice."""
 _LAST_PART = 8
 """An eighth of the run stands for its end."""
 
@@ -32,8 +34,9 @@ class Slowdown:
     """A run that became slower.
 
     Attributes:
-        onset: First step (counted from 0, as profilers count) of the slower part: where a flat line has to rise to fit
-            the times best, or the first unusually slow step after that.
+        onset: First step (counted from 0, as profilers count) of the slower part: from where a flat line has to rise
+            to fit the times best, the first unusually slow step; where the allocator is why, the first step that it
+            stalled unusually, since steps alone are also slow by chance.
         before_ns: Mean step before the onset, the first one left out, at the run's usual number of tokens.
         after_ns: Mean step of the last eighth, likewise: slow steps come in bursts, which a median would not see.
         chance: Probability of such a drift without one.
@@ -85,8 +88,8 @@ def run_course(history: StepHistory) -> RunCourse:
         return RunCourse(None, trend, f"{len(history)} steps are too few to say how step time develops.")
     times = _without_tokens(history)
     chance = pettitt_chance(times)
-    onset = _first_slow(times, _bend(times))
     part = max(len(times) // _LAST_PART, 1)
+    onset = _onset(times, history.stall_ns.astype(np.float64), part)
     # The first step warms the allocator up.
     before, after = float(times[1 : onset + 1].mean()), float(times[-part:].mean())
     if chance > _SIGNIFICANCE or after < before * (1 + _SMALLEST_LOSS_RATIO):
@@ -169,11 +172,22 @@ def _bend(times: Float64Array) -> int:
     return found * stride
 
 
-def _first_slow(times: Float64Array, bend: int) -> int:
-    """Returns the first step from the bend on that is slower than all but one in a hundred before it."""
-    usual = float(np.quantile(times[1 : bend + 1], _USUAL_RATIO))
-    slow = np.flatnonzero(times[bend:] > usual)
-    return bend + int(slow[0]) if len(slow) else bend
+def _onset(times: Float64Array, stalls: Float64Array, part: int) -> int:
+    """Returns the first step of the slower part; ``part`` steps stand for the run's end.
+
+    Times vary from step to step, so that a slow one comes by chance; stalls do not come without a reason. Where they
+    grow by a share of what steps grow by, they tell.
+    """
+    bend = _bend(times)
+    growths = [float(values[-part:].mean() - values[1 : bend + 1].mean()) for values in (stalls, times)]
+    return _first_unusual(stalls if growths[0] > _ALLOCATOR_SHARE * max(growths[1], 0.0) else times, bend)
+
+
+def _first_unusual(values: Float64Array, bend: int) -> int:
+    """Returns the first step from the bend on whose value is above all but one in a hundred before it."""
+    usual = float(np.quantile(values[1 : bend + 1], _USUAL_RATIO))
+    unusual = np.flatnonzero(values[bend:] > usual)
+    return bend + int(unusual[0]) if len(unusual) else bend
 
 
 def _sentence(history: StepHistory, slowdown: Slowdown, trend: MemoryTrend) -> str:
@@ -182,7 +196,9 @@ def _sentence(history: StepHistory, slowdown: Slowdown, trend: MemoryTrend) -> s
         f"{format_duration_ns(slowdown.before_ns)} → {format_duration_ns(slowdown.after_ns)} per step on average "
         f"(+{format_ratio(slowdown.loss_ratio)})"
     )
-    allocator = slowdown.retries_per_step + slowdown.caught_per_step > 0 or slowdown.stall_share_ratio > 0.1
+    allocator = (
+        slowdown.retries_per_step + slowdown.caught_per_step > 0 or slowdown.stall_share_ratio > _ALLOCATOR_SHARE
+    )
     if not allocator:
         return f"{what}; the allocator is not why: it neither retries nor runs out of memory. {_memory_sentence(trend)}"
     why = {

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,10 +11,27 @@ from engine.core.units import GIB
 from tests.support.histories import made_history
 
 
+@pytest.mark.parametrize("onset", [120, 200, 450, 600])
+@pytest.mark.parametrize("by_allocator", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_onset_is_found_within_ten_steps(onset, by_allocator, seed):
+    slowdown = run_course(made_history(slower_from=onset, by_allocator=by_allocator, seed=seed)).slowdown
+    assert abs(slowdown.onset - onset) <= 10
+
+
 @pytest.mark.parametrize("onset", [200, 450])
-def test_the_onset_is_found_though_lengths_vary(onset):
-    slowdown = run_course(made_history(slower_from=onset)).slowdown
-    assert abs(slowdown.onset - onset) < 40
+@pytest.mark.parametrize("seed", range(5))
+def test_stalls_date_the_onset_though_steps_are_slow_by_chance(onset, seed):
+    generator = np.random.default_rng(seed)
+    plain = made_history(seed=seed)
+    stall_ns = np.where((np.arange(800) >= onset) & (generator.random(800) < 0.4), 900_000_000, 0)
+    noise_ns = (generator.normal(size=800) * 150e6).astype(np.int64)
+    history = replace(plain, step_ns=plain.step_ns + noise_ns + stall_ns, stall_ns=stall_ns)
+    assert abs(run_course(history).slowdown.onset - onset) <= 10
+
+
+def test_the_onset_is_found_though_lengths_vary():
+    slowdown = run_course(made_history(slower_from=450)).slowdown
     assert 0.3 < slowdown.loss_ratio < 0.6
     assert slowdown.stall_share_ratio == pytest.approx(0.5, abs=0.1)
 

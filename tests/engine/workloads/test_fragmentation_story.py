@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from engine.analyses.memory_trend import MemoryVerdict, memory_trend
+from engine.analyses.slowdown import run_course
 from engine.workloads.results import RunResult, RunStatus
 from engine.workloads.scenario import Scenario
 from engine.workloads.scenario_file import read_scenario
@@ -46,6 +47,14 @@ def test_the_shipped_case_runs_flat_and_then_loses_a_fifth() -> None:
     assert loss(result) >= 0.20
     assert 300 <= onset(result) <= 1200
     assert memory_trend(result.memory[0]).verdict is MemoryVerdict.FRAGMENTATION
+
+
+@pytest.mark.slow
+def test_the_analysis_dates_the_slowdown_by_the_first_caught_error() -> None:
+    result = simulate(job(1500))
+    slowdown = run_course(result.histories[0]).slowdown
+    assert slowdown is not None
+    assert abs(slowdown.onset - int(np.argmax(result.memory[0].caught > 0))) <= 10
 
 
 @pytest.mark.slow
