@@ -1,7 +1,8 @@
 """Which collectives of different ranks are the same one.
 
 Members of a group come from the job's metadata where it names the group, else from who has the group in its tables.
-Collectives pair by group and running number where names carry one, else by group and order. A pairing in which a
+Collectives pair by group and running number where names carry one, else by group and order; sends meet receives, each
+direction by itself (``send_receive.py``). A pairing in which a
 member of a symmetric operation leaves before the last one arrived cannot be right and is given up.
 """
 
@@ -9,8 +10,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.analyses.communication.collective_rows import INDEXED_NAME, MAY_LEAVE_EARLY, POINT_TO_POINT, CollectiveRows
+from engine.analyses.communication.collective_rows import (
+    INDEXED_NAME,
+    MAY_LEAVE_EARLY,
+    POINT_TO_POINT,
+    RECEIVES,
+    SENDS,
+    CollectiveRows,
+)
 from engine.analyses.communication.group_members import GroupDirectory
+from engine.analyses.communication.send_receive import Place, meetings_of_ends
 from engine.core.progress import NEVER_CANCELLED, CancelToken
 from engine.core.units import NS_PER_US
 from engine.trace.diagnostics import Diagnostic, DiagnosticLog, Severity
@@ -22,11 +31,9 @@ MAX_EARLY_LEAVE_NS = 50 * NS_PER_US
 converted to host time separately: true pairs of the Qwen3 job miss by up to 10.1 µs, wrong ones (operations of two
 subgroups taken for one of all ranks) in the Gloo job by 620 µs and more."""
 
-_ENDS = POINT_TO_POINT - {"batchsendrecv"}
-"""One side's name: ``hcom_send__2_0_1`` meets ``hcom_receive__2_0_1``."""
+_ENDS = "ends"
+"""Last word of the families of sends and receives: those of a pair meet end by end, not call by call."""
 
-Place = tuple[int, int]
-"""Rank, and row of its CollectiveRows."""
 Family = tuple[str, ...]
 """Collectives that pair by order: a group (and a name, where names are numbered)."""
 
@@ -78,7 +85,7 @@ def match_collectives(job: Job, rows: Mapping[int, CollectiveRows], cancel: Canc
         if in_pairs and candidates and len(candidates[0]) > 2:  # whose send meets whose receive is not recorded
             _count_unpaired(log, "peers-unknown", places, 0)
             continue
-        paired = _pair(ranks, places, candidates)
+        paired = _pair_ends(ranks, places, candidates) if family[1] == _ENDS else _pair(ranks, places, candidates)
         if candidates:
             _count_unpaired(log, "unpaired-collectives", places, sum(map(len, paired)))
         complete += paired
@@ -137,10 +144,9 @@ def _families(rows: Mapping[int, CollectiveRows]) -> dict[Family, dict[int, list
             group = whole[part.group[row]]
             operation = part.operation[row]
             family: Family
-            numbered = INDEXED_NAME.match(part.name[row])
-            if numbered and operation in _ENDS:
-                family = (group, "pairs", numbered["index"])
-            elif numbered:
+            if operation in SENDS | RECEIVES:
+                family = (group, _ENDS)
+            elif INDEXED_NAME.match(part.name[row]):
                 family = (group, part.name[row])
             elif group:
                 family = (group, "pairs") if operation in POINT_TO_POINT else (group, "collectives")
@@ -198,6 +204,34 @@ def _pair(
     return paired
 
 
+def _pair_ends(
+    ranks: _Ranks, places: Mapping[int, Sequence[int]], candidates: Sequence[tuple[int, ...]]
+) -> list[tuple[Place, ...]]:
+    """Returns the sends of a pair of ranks with their receives; a group of one has no peer.
+
+    Nothing arrives before it is sent: a direction in which a receive was over before its send began is given up.
+    """
+    # One candidate at most: the members of a named group, or the only two ranks that sent or received.
+    members = candidates[0] if candidates else ()
+    if len(members) != 2 or not ranks.aligned.issuperset(members):
+        return []
+    directions = meetings_of_ends(ranks.rows, places, (members[0], members[1]))
+    return [
+        pair
+        for pairs in directions
+        if max(_arrived_early_ns(ranks, pair) for pair in pairs) <= MAX_EARLY_LEAVE_NS
+        for pair in pairs
+    ]
+
+
+def _arrived_early_ns(ranks: _Ranks, pair: tuple[Place, Place]) -> int:
+    """Returns by how much a receive was over before its send began, negative where it was not."""
+    sent, received = sorted(pair, key=lambda place: ranks.rows[place[0]].operation[place[1]] not in SENDS)
+    rank, row = received
+    end_ns = start_ns(ranks.rows, ranks.offset_ns, received) + int(ranks.rows[rank].table.elapsed_ns[row])
+    return start_ns(ranks.rows, ranks.offset_ns, sent) - end_ns
+
+
 def _together(ranks: _Ranks, places: Mapping[int, Sequence[int]], members: tuple[int, ...]) -> list[tuple[Place, ...]]:
     """Returns the n-th row of every member together.
 
@@ -231,7 +265,7 @@ def _by_sequence(ranks: _Ranks, places: Mapping[int, Sequence[int]]) -> list[Seq
 
 def _same_operation(rows: Mapping[int, CollectiveRows], match: tuple[Place, ...]) -> bool:
     operations = {rows[rank].operation[row] for rank, row in match}
-    return len(operations) == 1 or operations <= POINT_TO_POINT
+    return len(operations) == 1
 
 
 def _early_leave_ns(ranks: _Ranks, match: tuple[Place, ...]) -> int:

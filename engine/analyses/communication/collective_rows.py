@@ -24,7 +24,9 @@ _LAUNCH_NAME = re.compile(r"^(?:nccl|hccl|rccl|xccl):_?(?P<operation>\w+)$")
 """Annotations of libraries that work on the device: on the host they are launches, never the collective."""
 _DISPATCH_NAME = re.compile(r"^c10d::_?(?P<operation>\w+?)_?$")
 
-POINT_TO_POINT = frozenset({"send", "isend", "recv", "irecv", "receive", "batchsendrecv"})
+SENDS = frozenset({"send", "isend"})
+RECEIVES = frozenset({"recv", "irecv", "receive"})
+POINT_TO_POINT = SENDS | RECEIVES | {"batchsendrecv"}
 """Operations of a sender and a receiver. NCCL's kernel ``SendRecv`` is not here: it runs all-to-all too."""
 
 MAY_LEAVE_EARLY = POINT_TO_POINT | {"broadcast", "reduce", "scatter", "gather"}

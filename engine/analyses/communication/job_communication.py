@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.analyses.activity import Activity, activities, activity_intervals
-from engine.analyses.communication.collective_matching import Matching, Place, match_collectives, start_ns
+from engine.analyses.communication.collective_matching import Matching, match_collectives, start_ns
 from engine.analyses.communication.collective_rows import CollectiveRows, collective_rows
 from engine.analyses.communication.collectives import Arrival, Collective, LinkStatistic, SlowRank
 from engine.analyses.communication.hiding import with_hideable
 from engine.analyses.communication.pipeline_stages import pipeline_stages
+from engine.analyses.communication.send_receive import Place
 from engine.analyses.communication.slow_ranks import slow_ranks
 from engine.analyses.step_ranges import positions_of_collectives, positions_of_starts
 from engine.analyses.steps import Step, steps

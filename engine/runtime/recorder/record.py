@@ -10,6 +10,7 @@ from engine.graph.task_graph import TaskGraph, TaskKind
 from engine.runtime.recorder.communication import add_communication
 from engine.runtime.recorder.group_ids import hccl_groups
 from engine.runtime.recorder.memory import RankMemory, add_memory
+from engine.runtime.recorder.pair_groups import with_pair_groups
 from engine.runtime.recorder.rank_tasks import RankTasks, tasks_of_rank
 from engine.runtime.recorder.settings import RecorderSettings, metadata_of
 from engine.runtime.recorder.statistics import with_statistics
@@ -69,6 +70,11 @@ def record_rank(
 ) -> Trace:
     """Returns the trace of one rank: what ended of it, at the profiler level and for the steps of ``settings``."""
     builder = TraceBuilder()
+    graph, group_of_pair = with_pair_groups(graph)
+    links = settings.link_of_group
+    # A pair talks over the link of the group it is of.
+    pair_links = {pair: links[group] for pair, group in group_of_pair.items() if group in links}
+    settings = replace(settings, link_of_group={**links, **pair_links})
     words = np.append(builder.strings.intern_all(graph.strings), np.int32(ABSENT))
     tasks = tasks_of_rank(graph, schedule, rank, settings.steps)
     nowhere = np.full(len(graph), ABSENT, dtype=np.int64)

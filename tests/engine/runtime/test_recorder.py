@@ -12,6 +12,7 @@ from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import TaskGraph, TaskKind
 from engine.runtime.recorder import RecorderSettings, record_job, record_rank, with_profiling
 from engine.runtime.recorder.group_ids import hccl_groups
+from engine.runtime.recorder.pair_groups import with_pair_groups
 from engine.runtime.scheduler import Schedule, schedule, uniform_slowdown
 from engine.trace import Job, Origin, Trace, TrackKind
 from engine.trace.intervals import difference, union
@@ -192,3 +193,26 @@ def test_analyses_know_the_group_of_every_collective() -> None:
     found = communication(job())
     assert {item.group_name for rows in found.collectives.values() for item in rows} == {"dp", "pp"}
     assert not found.diagnostics
+
+
+def test_every_pair_that_sends_has_a_communicator_of_its_own() -> None:
+    builder = GraphBuilder()
+    builder.groups.append(ParallelGroup("pp_0_3", "pp", (0, 1, 2, 3)))
+    group = builder.strings.intern("pp_0_3")
+    for meeting, (sender, receiver) in enumerate(((0, 1), (1, 2), (2, 1), (3, 0))):
+        for rank, name in ((sender, "hcom_send_"), (receiver, "hcom_receive_")):
+            builder.add_tasks(
+                1,
+                rank=rank,
+                group=group,
+                rendezvous=meeting,
+                kind=int(TaskKind.COLLECTIVE),
+                name=builder.strings.intern(name),
+            )
+    builder.add_tasks(1, rank=0, group=group, kind=int(TaskKind.COLLECTIVE), name=builder.strings.intern("hcom_send_"))
+    graph, parents = with_pair_groups(builder.build())
+    assert [item.ranks for item in graph.groups] == [(0, 1, 2, 3), (0, 1), (0, 3), (1, 2)]
+    ranks = {item.id: item.ranks for item in graph.groups}
+    named = [ranks[text] for text in graph.strings.texts(graph.group)]
+    assert named == [(0, 1)] * 2 + [(1, 2)] * 4 + [(0, 3)] * 2 + [(0, 1, 2, 3)]
+    assert set(parents.values()) == {"pp_0_3"}
