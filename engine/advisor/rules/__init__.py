@@ -1,6 +1,7 @@
 """What the advisor looks for: one module per family; plug-ins come through entry points."""
 
 from engine.advisor.rules import (
+    allocator,
     communication,
     configuration,
     course,
@@ -24,7 +25,7 @@ ENTRY_POINTS = "cannscope.rules"
 
 def rule_registry() -> Registry[Rule]:
     """Returns every built-in and installed rule. Raises PluginError for an id that is taken."""
-    of_the_run = (configuration, course, memory)
+    of_the_run = (configuration, course, memory, allocator)
     of_the_step = (communication, waiting, links, pipeline, fusion, host, recording, operators, training)
     families = (*of_the_run, *of_the_step)
     return Registry([rule for family in families for rule in family.RULES], ENTRY_POINTS)

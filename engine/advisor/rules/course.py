@@ -12,7 +12,7 @@ from engine.advisor.layout_variants import layout_variants
 from engine.advisor.rules.memory import SAVERS, cures
 from engine.advisor.rules.rule import Rule, danger, loss
 from engine.analyses.memory_trend import MemoryVerdict
-from engine.analyses.slowdown import RunCourse, pettitt_chance, run_course, stall_share_of_variance
+from engine.analyses.slowdown import RunCourse, Slowdown, pettitt_chance, run_course, stall_share_of_variance
 from engine.analyses.step_history import StepHistory
 from engine.analyses.steps import Step
 from engine.analyses.typical_step import measured_steps, step_length_ns
@@ -20,6 +20,7 @@ from engine.core.arrays import Float64Array, Int64Array
 from engine.core.errors import MissingDataError
 from engine.core.number_format import format_bytes, format_duration_ns, format_ratio
 from engine.optimizations.interface import Switch
+from engine.whatif.results import Side
 from engine.workloads.results import RunStatus
 
 _FEWEST_STEPS = 8
@@ -76,7 +77,7 @@ def step_drift(examination: Examination) -> Sequence[Finding]:
         rank, course = _slowest_course(examination)
         if course.slowdown is None or _by_allocator(course):
             return ()
-        return [_unexplained(examination, rank, course)]
+        return [_unexplained(examination, rank, course.slowdown)]
     drifts = [
         finding
         for entry in examination.summary.ranks
@@ -90,7 +91,7 @@ def step_drift(examination: Examination) -> Sequence[Finding]:
 def out_of_memory(examination: Examination) -> Sequence[Finding]:
     """Returns the error that ended a simulated run, or the one that its growth will lead to, with the time left."""
     if examination.side is not None and examination.side.status is RunStatus.OUT_OF_MEMORY:
-        return [_ended(examination)]
+        return [_ended(examination, examination.side)]
     forecasts = [item for rank in _limited(examination) if (item := _forecast(examination, rank)) is not None]
     if not _limited(examination):
         raise MissingDataError("memory log of several steps with the device's memory size")
@@ -112,8 +113,12 @@ def _slowest_course(examination: Examination) -> tuple[int, RunCourse]:
     if not examination.histories:
         raise MissingDataError("step history", "captures of a few steps cannot show how a run goes")
     courses = {rank: run_course(history) for rank, history in examination.histories.items()}
-    rank = max(courses, key=lambda each: courses[each].slowdown.after_ns if courses[each].slowdown else 0)  # type: ignore[union-attr]  # the condition says it is there
+    rank = max(courses, key=lambda each: _end_ns(courses[each]))
     return rank, courses[rank]
+
+
+def _end_ns(course: RunCourse) -> int:
+    return 0 if course.slowdown is None else course.slowdown.after_ns
 
 
 def _by_allocator(course: RunCourse) -> bool:
@@ -123,9 +128,7 @@ def _by_allocator(course: RunCourse) -> bool:
     return slowdown.retries_per_step + slowdown.caught_per_step > 0 or slowdown.stall_share_ratio > 0.1
 
 
-def _unexplained(examination: Examination, rank: int, course: RunCourse) -> Finding:
-    slowdown = course.slowdown
-    assert slowdown is not None  # noqa: S101 - the caller looked
+def _unexplained(examination: Examination, rank: int, slowdown: Slowdown) -> Finding:
     return loss(
         examination,
         "course.step_drift",
@@ -213,9 +216,7 @@ def _compare_early_and_late() -> Action:
     )
 
 
-def _ended(examination: Examination) -> Finding:
-    side = examination.side
-    assert side is not None  # noqa: S101 - the caller looked
+def _ended(examination: Examination, side: Side) -> Finding:
     steps = len(side.step_ns)
     failed = 0 if side.run is None else max((item.failed_bytes for item in side.run.memory), default=0)
     limit = 0 if side.run is None else max((item.limit_bytes for item in side.run.memory), default=0)

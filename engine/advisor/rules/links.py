@@ -52,7 +52,28 @@ def small_packets(examination: Examination) -> Sequence[Finding]:
     count = len(fit.items) / examination.windows[fit.rank].step_count
     total = sum(item.bytes or 0 for item in fit.items)
     mean = total / len(fit.items)
-    action = Action(
+    return [
+        loss(
+            examination,
+            "communication.small_packets",
+            Category.COMMUNICATION,
+            f"Gradients of rank {fit.rank} go in {format_count(round(count))} collectives of {format_bytes(mean)} each",
+            f"each of them costs {format_duration_ns(fit.fixed_ns)} besides its bytes",
+            fit.saved_ns,
+            (
+                Evidence(
+                    "fixed time of one collective", fit.fixed_ns, Unit.NS, rank=fit.rank, how="line through sizes"
+                ),
+                Evidence("collectives per step", count, Unit.COUNT, rank=fit.rank, events=_events(fit.items)),
+                Evidence("mean payload", mean, Unit.BYTES, float(BUCKET_BYTES), fit.rank),
+            ),
+            (_larger_buckets(fit),),
+        )
+    ]
+
+
+def _larger_buckets(fit: _Fit) -> Action:
+    return Action(
         id="communication.larger_buckets",
         title="Reduce gradients in fewer, larger collectives",
         how_to_apply=(
@@ -82,24 +103,6 @@ def small_packets(examination: Examination) -> Sequence[Finding]:
         undo="the former bucket size (25 MiB by default)",
         verify="count and transfer of gradient collectives, after 2 warm steps",
     )
-    return [
-        loss(
-            examination,
-            "communication.small_packets",
-            Category.COMMUNICATION,
-            f"Gradients of rank {fit.rank} go in {format_count(round(count))} collectives of {format_bytes(mean)} each",
-            f"each of them costs {format_duration_ns(fit.fixed_ns)} besides its bytes",
-            fit.saved_ns,
-            (
-                Evidence(
-                    "fixed time of one collective", fit.fixed_ns, Unit.NS, rank=fit.rank, how="line through sizes"
-                ),
-                Evidence("collectives per step", count, Unit.COUNT, rank=fit.rank, events=_events(fit.items)),
-                Evidence("mean payload", mean, Unit.BYTES, float(BUCKET_BYTES), fit.rank),
-            ),
-            (action,),
-        )
-    ]
 
 
 def _fit(examination: Examination, rank: int) -> _Fit | None:
