@@ -95,7 +95,8 @@ class RerunState(QObject):
         runs_changed: Another run was answered, its timeline arrived, or others are compared.
         advised: The advice has arrived, or the subject is another one.
         tuning_changed: A tuning has begun, found a round or ended, or the subject is another one.
-        reported: A report was written: its path.
+        reported: A report or a prediction was written: its path.
+        scored: An earlier prediction was scored: how it did, as text.
         busy_changed: The worker has something to do, or no longer.
         progress_changed: Ratio 0…1 and a phrase.
         failed: A Failure to show.
@@ -106,6 +107,7 @@ class RerunState(QObject):
     advised = Signal()
     tuning_changed = Signal()
     reported = Signal(object)
+    scored = Signal(str)
     busy_changed = Signal(bool)
     progress_changed = Signal(float, str)
     failed = Signal(object)

@@ -18,6 +18,7 @@ from profiler_gui.session.advising import (
     tune_in_worker,
 )
 from profiler_gui.session.failure import Failure
+from profiler_gui.session.predicting import Scored, keep_in_worker, score_in_worker
 from profiler_gui.session.rerun_state import Activity, Known, RerunState, Shown, Tuning
 from profiler_gui.session.rerunning import (
     Answered,
@@ -62,6 +63,7 @@ class Reruns(RerunState):
         self._cache_directory = cache_directory
         self._wants_description = False
         self._wants_advice = False
+        self._owes_rerun = False
         self._job.running_changed.connect(self._follow_job)
         self._job.progressed.connect(self.progress_changed)
         self._job.delivered.connect(self._take)
@@ -107,6 +109,17 @@ class Reruns(RerunState):
         if self._place is not None:
             self._start(Activity.REPORTING, report_in_worker, self._place, path)
 
+    def keep_prediction(self, directory: Path) -> None:
+        """Writes both sides of what is on as captures, and the prediction beside them, to be scored later."""
+        if self._place is not None:
+            request = RerunRequest(self._place, self._session.toggles.chosen)
+            self._start(Activity.REPORTING, keep_in_worker, request, directory)
+
+    def score(self, prediction: Path) -> None:
+        """Scores an earlier prediction by the capture that is open."""
+        if self._place is not None:
+            self._start(Activity.REPORTING, score_in_worker, self._place, prediction)
+
     def tune(self) -> None:
         """Begins the tuning loop: what helps most against the largest loss is kept, round by round."""
         if self._place is not None:
@@ -147,11 +160,14 @@ class Reruns(RerunState):
     # Inside
 
     def _stop_timers(self) -> None:
+        self._owes_rerun = False
         self._debounce.stop()
         self._leisure.stop()
 
     def _start(self, activity: Activity, call: Call, *arguments: Any) -> None:
-        self._leisure.stop()
+        owes_rerun = self._debounce.isActive() and activity is not Activity.RERUNNING
+        self._stop_timers()
+        self._owes_rerun = owes_rerun
         self._activity = activity
         self._job.start(call, *arguments, adopt=_adopted)
 
@@ -180,7 +196,9 @@ class Reruns(RerunState):
         is_ready = self._session.job_summary is not None and place is not None and known.unusable is None
         if not is_ready or self._job.is_running or self._debounce.isActive():
             return
-        if self._wants_description and known.description is None:
+        if self._owes_rerun:
+            self.rerun()
+        elif self._wants_description and known.description is None:
             self._start(Activity.DESCRIBING, describe_in_worker, place)
         elif self._wants_advice and known.advice is None and not known.gave_advice_up and not self._is_long_run():
             self._leisure.start()
@@ -236,6 +254,8 @@ class Reruns(RerunState):
                 self.advised.emit()
             case ReportWritten(path):
                 self.reported.emit(path)
+            case Scored(text):
+                self.scored.emit(text)
             case TuningBegun() | TuningRound() | TuningEnded():
                 self._take_tuning(value)
 

@@ -27,7 +27,7 @@ from profiler_gui.window.header import Header
 from profiler_gui.window.images import save_image
 from profiler_gui.window.kept_annotations import KeptAnnotations
 from profiler_gui.window.list_keys import belongs_to_list
-from profiler_gui.window.messages import about_box, show_failure
+from profiler_gui.window.messages import TextReport, about_box, show_failure
 from profiler_gui.window.palette import CommandPalette, TrackFinder
 from profiler_gui.window.panes import PaneHost
 from profiler_gui.window.preferences_dialog import Preferences
@@ -232,6 +232,7 @@ class MainWindow(QMainWindow):
         session.document_changed.connect(self._show_document)
         session.failed.connect(self.show_failure)
         session.reruns.failed.connect(self.show_failure)
+        session.reruns.scored.connect(self._show_score)
         settings.changed.connect(self._apply_setting)
 
     def _show_document(self) -> None:
@@ -272,6 +273,9 @@ class MainWindow(QMainWindow):
             self.context.theme.apply(ThemeMode(settings.value(THEME)))
         elif setting == KEY_PRESET.id:
             self.actions_of_commands.set_preset(self._preset())
+
+    def _show_score(self, text: str) -> None:
+        self._open(TextReport(tr("What became of the prediction"), text, self))
 
     def _preset(self) -> KeyPreset:
         return KeyPreset(self.context.settings.value(KEY_PRESET))

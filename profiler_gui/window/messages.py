@@ -60,6 +60,30 @@ class CrashReport(QDialog):
         layout.addWidget(buttons)
 
 
+class TextReport(QDialog):
+    """A text in columns, to be read and copied.
+
+    Args:
+        title: Of the dialog.
+        text: What it says.
+        parent: Qt's.
+    """
+
+    def __init__(self, title: str, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(title)
+        self.resize(820, 420)
+        self.report = QPlainTextEdit(text)
+        self.report.setReadOnly(True)
+        self.report.setAccessibleName(title)
+        self.report.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.report, 1)
+        layout.addWidget(buttons)
+
+
 def about_box(parent: QWidget | None) -> QMessageBox:
     """Returns the box that says what the program is."""
     box = QMessageBox(parent)

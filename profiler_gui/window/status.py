@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # the engine's tables are imported after the first paint
 
 PROGRESS_STEPS = 1000
 GAP_PX = 12
+WRITTEN_MS = 8_000
+"""How long it says where a report went."""
 
 
 class StatusBar(QStatusBar):
@@ -56,6 +58,7 @@ class StatusBar(QStatusBar):
         session.cursor_changed.connect(self._show_cursor)
         session.selection_changed.connect(self._show_selection)
         session.document_changed.connect(self._show_document)
+        session.reruns.reported.connect(lambda path: self.showMessage(tr("Written: {path}", path=path), WRITTEN_MS))
         self._show_busy(session.is_busy)
         self._show_document()
 

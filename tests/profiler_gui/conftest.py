@@ -1,21 +1,12 @@
-"""Guards of every test of the window: nothing may stay behind, and nothing of the user's is touched."""
+"""Guards of every test of the window: nothing may stay behind."""
 
 import gc
 import multiprocessing
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QObject, QThread, QTimer
-
-
-@pytest.fixture(autouse=True)
-def isolated_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps settings and caches of a test inside its own directory."""
-    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("CANNSCOPE_SETTINGS", str(tmp_path / "settings.ini"))
-    monkeypatch.setenv("CANNSCOPE_SIMULATIONS", str(tmp_path / "simulations"))
 
 
 @pytest.fixture(autouse=True)

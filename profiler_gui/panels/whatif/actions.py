@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from PySide6.QtGui import QGuiApplication
 
@@ -10,6 +12,7 @@ from profiler_gui.commands.command import Command
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.session.document import Run
 from profiler_gui.session.session import Session
+from profiler_gui.toolkit.translations import tr
 
 SCOPE = "whatif"
 MENU = ("What-&if",)
@@ -51,6 +54,22 @@ def whatif_commands(context: PaneContext) -> tuple[Command, ...]:
             is_enabled=_has_candidate,
         ),
         Command(
+            "whatif.keep",
+            "&Keep the Prediction…",
+            partial(_keep, context),
+            menu=MENU,
+            group="later",
+            is_enabled=_has_toggles,
+        ),
+        Command(
+            "whatif.score",
+            "&What Became of a Prediction…",
+            partial(_score, context),
+            menu=MENU,
+            group="later",
+            is_enabled=_is_open,
+        ),
+        Command(
             "whatif.blink",
             "&Blink A and B",
             reruns.blink,
@@ -83,6 +102,29 @@ def switches_text(session: Session) -> str:
             lines.append(f"# {item.title}")
             lines += [switch.switch for switch in item.switches] or ["# a term of the simulator: no real switch"]
     return "\n".join(lines)
+
+
+def _keep(context: PaneContext) -> None:
+    from PySide6.QtWidgets import QApplication, QFileDialog
+
+    parent = QApplication.activeWindow()
+    name = QFileDialog.getExistingDirectory(parent, tr("Folder for both captures and the prediction"))
+    if name:
+        context.session.reruns.keep_prediction(Path(name))
+
+
+def _score(context: PaneContext) -> None:
+    from PySide6.QtWidgets import QApplication, QFileDialog
+
+    parent = QApplication.activeWindow()
+    title = tr("Prediction to be scored by the capture that is open")
+    name, _ = QFileDialog.getOpenFileName(parent, title, "", "JSON (*.json)")
+    if name:
+        context.session.reruns.score(Path(name))
+
+
+def _is_open(session: Session) -> bool:
+    return session.reruns.place is not None
 
 
 def _has_toggles(session: Session) -> bool:

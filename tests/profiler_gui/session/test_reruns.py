@@ -128,6 +128,25 @@ def test_a_simulated_job_is_rerun_with_a_toggle_and_both_timelines_arrive(sessio
     qtbot.waitUntil(lambda: not reruns.is_busy, timeout=PATIENCE_MS)
 
 
+def test_a_prediction_is_kept_and_scored_by_the_capture_that_is_open(session, qtbot, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
+        session.simulate(SCENARIO, Path(), tmp_path / "tiny-1")
+    reruns = session.reruns
+    failures = []
+    reruns.failed.connect(failures.append)
+    switch(session, "memory.recompute")
+    with qtbot.waitSignal(reruns.reported, timeout=PATIENCE_MS) as kept:
+        reruns.keep_prediction(tmp_path / "kept")
+    assert kept.args[0] == tmp_path / "kept" / "prediction.json"
+    assert list((tmp_path / "kept" / "candidate").glob("*_ascend_pt"))
+    with qtbot.waitSignal(reruns.scored, timeout=PATIENCE_MS) as scored:
+        reruns.score(kept.args[0])
+    assert "predicted" in scored.args[0].lower()
+    assert list((tmp_path / "data").rglob("*.jsonl"))
+    assert failures == []
+
+
 def test_a_rerun_can_be_given_up(session, qtbot, tmp_path):
     with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
         session.simulate(SCENARIO, Path(), tmp_path / "tiny-1")
