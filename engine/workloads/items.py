@@ -23,6 +23,10 @@ class ItemKind(IntEnum):
     """A copy from HBM to DDR begins; the AWAIT of its key gives the HBM back."""
     PREFETCH = 7
     """A copy from DDR into newly allocated HBM begins."""
+    DROP = 8
+    """HBM is given back without a copy: DDR holds the same, or nothing needs it any more."""
+    TAKE = 9
+    """HBM is taken without a copy: what comes next overwrites it."""
 
 
 class Item(NamedTuple):

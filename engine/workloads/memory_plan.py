@@ -6,17 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.core.arrays import BoolArray, Int64Array
-from engine.devices.spec import DType
 from engine.graph.task_graph import BufferTag
 from engine.runtime.allocators.interface import RequestKind, RequestLog
 from engine.workloads.blocks import NEXT, Block
-from engine.workloads.communication_settings import communication_settings
-from engine.workloads.gradient_exchange import kept_bytes
 from engine.workloads.items import Item, ItemKind
 from engine.workloads.offloading import OUT, is_offload
-from engine.workloads.parameters import ADAM_STATE_BYTES, MAIN_GRADIENT_BYTES, WeightTensor, shard_count
-from engine.workloads.scenario import Scenario
-from engine.workloads.tiering import EVICTED, moved_pieces
+from engine.workloads.tiering import EVICTED
 
 ALLOCATE, FREE = int(RequestKind.ALLOCATE), int(RequestKind.FREE)
 
@@ -121,40 +116,6 @@ def _block_requests(block: Block, names: Mapping[str, int], length_count: int) -
     )
 
 
-def persistent_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int64Array:
-    """Returns the sizes of what lives as long as the job, int64: weights, one gradient buffer, optimizer state.
-
-    bf16 or fp16 weights (2 bytes a parameter), fp32 gradients in one flat buffer (4), fp32 master weight and two
-    moments (12, over the replicas with a distributed optimizer): 18 bytes a parameter. ``reuse_fp32_parameters`` keeps
-    of the master weights only what the training weights lack, 2 bytes. fp32 weights (4) have no master copy.
-    Gradients a compression has not sent yet are one more buffer of their size. Cold state is in the pieces it moves in;
-    state comes last.
-    """
-    element = scenario.model.dtype.size_bytes
-    sizes = [tensor.element_count * element for tensor in weights]
-    sizes.append(sum(tensor.element_count for tensor in weights) * MAIN_GRADIENT_BYTES)
-    kept = kept_bytes(communication_settings(scenario), scenario.parallel, weights)
-    sizes += [kept] if kept else []
-    return np.concatenate((np.array(sizes, np.int64), state_sizes(scenario, weights)))
-
-
-def state_sizes(scenario: Scenario, weights: Sequence[WeightTensor]) -> Int64Array:
-    """Returns the sizes of the optimizer's state alone, int64."""
-    state = [shard_count(tensor, scenario.parallel) for tensor in weights]
-    if scenario.parallel.distributed_optimizer:
-        state = [sum(state)]
-    moment = ADAM_STATE_BYTES // 3
-    master = moment
-    if scenario.model.dtype is DType.FP32:
-        # An fp32 job's weights are their own master copy: only the two moments are left.
-        master = 0
-    elif scenario.enabled("memory.reuse_fp32_parameters"):
-        master -= scenario.model.dtype.size_bytes
-    parts = np.array([part for part in (master, moment, moment) if part], np.int64)
-    sizes = np.outer(np.array(state, np.int64), parts).ravel()
-    return moved_pieces(sizes) if scenario.memory.tiering else sizes
-
-
 def persistent_requests(sizes: Int64Array) -> RequestLog:
     """Returns the allocation of everything persistent."""
     count = len(sizes)
@@ -192,11 +153,12 @@ def program_requests(
             size = plan.transfer_bytes[length] if receives else 0
             row = (kind, base + plan.names.index(item.block), size, tag, index, 0)
             parts.append(tuple(np.array([value], np.int64) for value in row))  # type: ignore[arg-type]  # six of them
-        elif item.kind is ItemKind.PREFETCH or (item.kind is ItemKind.AWAIT and item.key[:1] in ((EVICTED,), (OUT,))):
-            moving.append(len(parts))
+        elif _changes_tier(item):
+            copies = item.kind not in (ItemKind.DROP, ItemKind.TAKE)
+            moving += [len(parts)] * copies
             # What the request costs the host stalls the block that comes next.
             following = next(at for at in range(index, len(items)) if items[at].kind is ItemKind.BLOCK)
-            kind = ALLOCATE if item.kind is ItemKind.PREFETCH else FREE
+            kind = ALLOCATE if item.kind in (ItemKind.PREFETCH, ItemKind.TAKE) else FREE
             if is_offload(item):
                 tensors, held = kept_by(plan, sequences, item.block, length)
                 filled = np.full(len(tensors), 1)
@@ -212,6 +174,12 @@ def program_requests(
     counts = np.array([len(part[0]) for part in parts], np.int64)
     moves = np.repeat(np.isin(np.arange(len(parts)), moving), counts)
     return PlacedRequests(RequestLog(kinds, ids, sizes, streams, tags), places, operators, moves)
+
+
+def _changes_tier(item: Item) -> bool:
+    """Returns whether an item gives HBM back or takes it while its tensor lives on."""
+    frees = item.kind is ItemKind.AWAIT and item.key[:1] in ((EVICTED,), (OUT,))
+    return frees or item.kind in (ItemKind.PREFETCH, ItemKind.DROP, ItemKind.TAKE)
 
 
 def kept_by(plan: MemoryPlan, sequences: int, forward: str, length: int) -> tuple[Int64Array, Int64Array]:

@@ -22,15 +22,22 @@ _USUAL_DISTANCE = 2
 
 def offload_distance(scenario: Scenario) -> int:
     """Returns how many blocks ahead activations are fetched, 0 where they stay. Raises ScenarioError."""
-    if not scenario.enabled(OFFLOAD):
+    tiering = scenario.memory.tiering
+    source = _source(scenario)
+    if tiering is not None and scenario.memory.is_cold("activations"):
+        if scenario.enabled(OFFLOAD):
+            raise ScenarioError(f"memory.tiering names activations, which {OFFLOAD} moves already; keep one of the two")
+        distance = tiering.prefetch_distance
+    elif scenario.enabled(OFFLOAD):
+        table = Table(f"optimizations.{OFFLOAD}", scenario.optimizations[OFFLOAD])
+        distance = table.integer("prefetch_distance", _USUAL_DISTANCE)
+        table.finish()
+    else:
         return 0
-    table = Table(f"optimizations.{OFFLOAD}", scenario.optimizations[OFFLOAD])
-    distance = table.integer("prefetch_distance", _USUAL_DISTANCE)
-    table.finish()
     if scenario.batch.lengths.distribution is not LengthDistribution.FIXED:
-        raise ScenarioError(f"{OFFLOAD} needs one batch.sequence_length for all: copies are planned for the whole run")
+        raise ScenarioError(f"{source} needs one batch.sequence_length for all: copies are planned for the whole run")
     if scenario.memory.on_out_of_memory is OutOfMemoryPolicy.SPLIT:
-        raise ScenarioError(f'{OFFLOAD} needs memory.on_out_of_memory = "abort": copies belong to the whole step')
+        raise ScenarioError(f'{source} needs memory.on_out_of_memory = "abort": copies belong to the whole step')
     return distance
 
 
@@ -71,21 +78,29 @@ def offloaded_items(items: Sequence[Item], kept_bytes: Callable[[Item], int], di
     return tuple(planned)
 
 
-def check_offload(scenario: Scenario, programs: Sequence[Sequence[Item]]) -> None:
+def _source(scenario: Scenario) -> str:
+    """Returns what of a scenario asks for it."""
+    return OFFLOAD if scenario.enabled(OFFLOAD) else "memory.tiering of activations"
+
+
+def check_offload(scenario: Scenario, programs: Sequence[Sequence[Item]], held_bytes: Sequence[int]) -> None:
     """Raises ScenarioError where what waits in DDR at once exceeds a device's share of it, or no stage moves anything.
 
     Args:
         scenario: The job.
         programs: Of every stage, with their copies.
+        held_bytes: Of every stage: what else waits in DDR.
     """
-    most = max(_most_waiting(items) for items in programs)
+    source = _source(scenario)
+    waiting = [_most_waiting(items) for items in programs]
+    most = max(moved + held for moved, held in zip(waiting, held_bytes, strict=True))
     room = scenario.device.ddr_bytes
-    if not most:
+    if not any(waiting):
         message = "no layer's backward pass is far enough from its forward pass; lower prefetch_distance"
-        raise ScenarioError(f"{OFFLOAD}: {message}")
+        raise ScenarioError(f"{source}: {message}")
     if most > room:
         message = f"puts {format_bytes(most)} into DDR; device {scenario.device.id} has {format_bytes(room)}"
-        raise ScenarioError(f"{OFFLOAD} {message}: split the model over more devices or recompute")
+        raise ScenarioError(f"{source} {message}: split the model over more devices or recompute")
 
 
 def _most_waiting(items: Sequence[Item]) -> int:

@@ -14,10 +14,12 @@ from engine.workloads.host_dispatch import dispatching_device, replays_graphs
 from engine.workloads.items import Item
 from engine.workloads.job_allocator import new_job_allocator
 from engine.workloads.job_memory import JobMemory, MemoryRecord
+from engine.workloads.layer_tiering import with_cold_layers
 from engine.workloads.lowering import fusions_of
-from engine.workloads.memory_plan import MemoryPlan, add_blocks, kept_by, memory_plan, persistent_sizes, state_sizes
+from engine.workloads.memory_plan import MemoryPlan, add_blocks, kept_by, memory_plan
 from engine.workloads.offloading import check_offload, offload_distance, offloaded_items
 from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING
+from engine.workloads.persistent_memory import cold_bytes, persistent_memory
 from engine.workloads.program import StageProgram, lowering_of, stage_program, step_blocks, transfer_bytes
 from engine.workloads.scenario import LengthDistribution, OutOfMemoryPolicy, Scenario, WorkloadKind
 from engine.workloads.sequence_lengths import RunLengths, draw_lengths
@@ -99,14 +101,17 @@ def _tensor_transfer_ratio(scenario: Scenario) -> float:
 
 
 def _program(scenario: Scenario, stage: int) -> StageProgram:
-    """Returns the program of a stage, with the copies of its cold tensors."""
+    """Returns the program of a stage, with the copies of its cold tensors that live as long as the job."""
     program, tiering = stage_program(scenario, stage), scenario.memory.tiering
     if tiering is None:
         return program
-    pieces = state_sizes(scenario, program.weights)
-    check_tiering(scenario, int(pieces.sum()))
-    first = len(persistent_sizes(scenario, program.weights)) - len(pieces)
-    return replace(program, items=tiered_items(program.items, first, pieces, tiering.prefetch_distance))
+    held = persistent_memory(scenario, program.weights)
+    check_tiering(scenario, cold_bytes(scenario, held))
+    items = with_cold_layers(program.items, held, scenario)
+    if scenario.memory.is_cold("optimizer_state"):
+        pieces = held.sizes[held.state.start :]
+        items = tiered_items(items, held.state.start, pieces, tiering.prefetch_distance)
+    return replace(program, items=items)
 
 
 def prepared_run(scenario: Scenario) -> RunState:
@@ -139,7 +144,7 @@ def prepared_run(scenario: Scenario) -> RunState:
     costs = load_driver_costs(scenario.device)
     for number, ranks in enumerate(state.classes):
         program = programs[ranks.stage]
-        sizes = persistent_sizes(scenario, program.weights)
+        sizes = persistent_memory(scenario, program.weights).sizes
         plan = memory_plan(
             blocks,
             state.transfer_bytes,
@@ -172,7 +177,8 @@ def _offload(state: RunState) -> None:
             return int(kept_by(plan, scenario.batch.micro, item.block, 0)[1].sum())
 
         programs.append(replace(program, items=offloaded_items(program.items, kept_bytes, distance)))
-    check_offload(scenario, [program.items for program in programs])
+    held = [cold_bytes(scenario, persistent_memory(scenario, program.weights)) for program in programs]
+    check_offload(scenario, [program.items for program in programs], held)
     state.programs = tuple(programs)
 
 

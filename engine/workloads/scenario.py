@@ -180,6 +180,10 @@ class MemorySettings:
     long_lived: LongLived = LongLived()
     tiering: Tiering | None = None
 
+    def is_cold(self, tensors: str) -> bool:
+        """Returns whether a class of tensors leaves HBM."""
+        return self.tiering is not None and tensors in self.tiering.cold
+
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:

@@ -69,7 +69,7 @@ class _RankWriter:
                 self._exchange(part.item)
             elif part.item.kind in (ItemKind.EVICT, ItemKind.PREFETCH):
                 self._copy(part.item)
-            else:
+            elif part.item.kind in (ItemKind.AWAIT, ItemKind.SYNCHRONIZE):
                 self._await(part.item)
             self.host_task.append(first)
 

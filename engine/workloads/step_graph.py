@@ -228,7 +228,7 @@ class _ClassWriter:
             else:
                 self._pending += [task for tasks in self._exchanges.values() for task in tasks]
                 self._exchanges.clear()
-        else:
+        elif item.kind is ItemKind.SYNCHRONIZE:
             self._pending += [task for tasks in self._exchanges.values() for task in tasks]
             self._exchanges.clear()
             self.synchronize()

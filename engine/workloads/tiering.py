@@ -1,6 +1,7 @@
 """Two tiers of memory: cold tensors wait in DDR while the forward and backward passes need the HBM.
 
-A simulator's mechanism, made of what real runtimes have: the optimizer's state, which nothing reads between two
+A simulator's mechanism, made of what real runtimes have. Here the optimizer's state (``layer_tiering`` has weights and
+gradients, ``offloading`` activations): the optimizer's state, which nothing reads between two
 optimizer steps, is copied to the host's memory over a copy stream early in a step and brought back before the optimizer
 runs, as swapping of optimizer states does. HBM is given back once the copy has ended: computing waits for that. Copies
 run beside computing and do not slow it.
@@ -21,8 +22,8 @@ from engine.workloads.scenario import OutOfMemoryPolicy, Scenario
 
 PIECE_BYTES = 256 * MIB
 """Cold tensors move in pieces of at most this size (assumed: large enough that the latency of a copy is nothing)."""
-EVICTED = "evict"
-"""First word of the key of an AWAIT that ends an eviction."""
+EVICTED, FETCHED = "evict", "prefetch"
+"""First words of the keys of AWAITs that end a copy out and a copy back."""
 
 
 def moved_pieces(sizes: Int64Array) -> Int64Array:
@@ -35,13 +36,18 @@ def moved_pieces(sizes: Int64Array) -> Int64Array:
 
 
 def check_tiering(scenario: Scenario, cold_bytes: int) -> None:
-    """Raises ScenarioError where ``cold_bytes`` of a rank cannot wait in its share of the host's memory."""
+    """Raises ScenarioError where ``cold_bytes`` of a rank cannot wait in its share of the host's memory.
+
+    Args:
+        scenario: The job.
+        cold_bytes: Of what lives as long as the job.
+    """
     if scenario.memory.on_out_of_memory is OutOfMemoryPolicy.SPLIT:
         raise ScenarioError('memory.tiering needs memory.on_out_of_memory = "abort": copies belong to the whole step')
     room = scenario.device.ddr_bytes
     if cold_bytes > room:
         message = f"memory.tiering puts {format_bytes(cold_bytes)} into DDR; device {scenario.device.id} has"
-        raise ScenarioError(f"{message} {format_bytes(room)}: use more replicas with a distributed optimizer")
+        raise ScenarioError(f"{message} {format_bytes(room)}: use more replicas or split the model further")
 
 
 def tiered_items(items: Sequence[Item], first: int, pieces: Int64Array, distance: int) -> tuple[Item, ...]:
@@ -72,7 +78,7 @@ def tiered_items(items: Sequence[Item], first: int, pieces: Int64Array, distance
         before.setdefault(blocks[1 + shift], []).append(evict)
         ends = Item(ItemKind.AWAIT, slot=block, key=key, payload_bytes=size)
         before.setdefault(blocks[1 + shift + distance], []).append(ends)
-        fetch = Item(ItemKind.PREFETCH, slot=block, key=("prefetch", block), payload_bytes=size)
+        fetch = Item(ItemKind.PREFETCH, slot=block, key=(FETCHED, block), payload_bytes=size)
         before.setdefault(blocks[len(blocks) - distance + shift], []).append(fetch)
     tiered: list[Item] = []
     for at, item in enumerate(items):

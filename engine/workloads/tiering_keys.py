@@ -9,7 +9,8 @@ from engine.workloads.scenario import Tiering
 from engine.workloads.scenario_keys import Table, nearest
 
 TENSOR_CLASSES = ("weights", "gradients", "optimizer_state", "activations")
-_MOVED = ("optimizer_state",)
+_BY_OPTIMIZATION = ("optimizer_state",)
+"""What the optimization moves: real jobs have swapping of the optimizer's state."""
 _TIERS = ("HBM", "DDR")
 _FLAG_NAMES = ("memory_hierachy", "memory_hierarchy")
 _FLAGS_PREFIX = "inner_flags="
@@ -31,12 +32,10 @@ def read_tiering(memory: Table) -> Tiering | None:
     for name, tier in _flagged(memory.table("tensors")).items():
         if tiers.setdefault(name, tier) != tier:
             raise table.wrong("cold", f"names {name}, which memory.tensors keeps in {tier}")
-    for name, tier in tiers.items():
+    for name in tiers:
         if name not in TENSOR_CLASSES:
             raise table.wrong("cold", f"names {name!r}; {nearest(name, TENSOR_CLASSES)}")
-        if tier == "DDR" and name not in _MOVED:
-            raise table.wrong("cold", f"names {name}, which cannot leave HBM here; movable: {', '.join(_MOVED)}")
-    moved = tuple(name for name in _MOVED if tiers.get(name) == "DDR")
+    moved = tuple(name for name in TENSOR_CLASSES if tiers.get(name) == "DDR")
     return Tiering(moved, distance) if moved else None
 
 
@@ -47,7 +46,7 @@ def enabled_tiering(memory: Tiering | None, optimizations: Mapping[str, Mapping[
     table = Table("optimizations.memory.tiering", optimizations["memory.tiering"])
     distance = table.integer("prefetch_distance", Tiering().prefetch_distance)
     table.finish()
-    return Tiering(_MOVED, distance)
+    return Tiering(_BY_OPTIMIZATION, distance)
 
 
 def _flagged(table: Table) -> dict[str, str]:

@@ -162,7 +162,7 @@ def test_the_optimization_switches_it_on() -> None:
     ("memory", "message"),
     [
         ({"tiering": {"cold": ["optimiser_state"]}}, "did you mean optimizer_state"),
-        ({"tiering": {"cold": ["weights"]}}, "cannot leave HBM here; movable: optimizer_state"),
+        ({"tiering": {"cold": ["weight"]}}, "did you mean weights"),
         ({"tiering": {"cold": "optimizer_state"}}, "must be a list"),
         ({"tiering": {"distance": 2}}, "did you mean prefetch_distance"),
         ({"tensors": {"weights": {"inner_flags": {"memory_hierachy": "L2"}}}}, "known: HBM, DDR"),
