@@ -28,7 +28,11 @@ from profiler_gui.toolkit.translations import install_language
 from profiler_gui.window.main_window import MainWindow
 
 logger = logging.getLogger(__name__)
-_PAGES_SEEN_FIRST = ("profiler_gui.panels.overview.page", "profiler_gui.timeline.view")
+_IMPORTED_AHEAD = (
+    "profiler_gui.panels.overview.page",
+    "profiler_gui.timeline.view",
+    "engine.optimizations.catalogue",
+)
 _LEVELS = {
     QtMsgType.QtDebugMsg: logging.DEBUG,
     QtMsgType.QtInfoMsg: logging.INFO,
@@ -226,7 +230,7 @@ def run_window(paths: Sequence[Path]) -> int:
 def _after_first_paint(window: MainWindow, paths: tuple[Path, ...]) -> None:
     """Opens what was asked for; the worker and this process import the engine meanwhile."""
     session = window.context.session
-    session.import_ahead(_PAGES_SEEN_FIRST)
+    session.import_ahead(_IMPORTED_AHEAD)
     if paths:
         session.open(paths)
     else:
