@@ -1,19 +1,8 @@
 """The shipped constants against published operator times; skipped where the tables are not."""
 
-import pytest
-
 from engine.core.progress import no_progress
 from engine.workloads.fidelity.operator_rows import FILE, read_operator_rows
 from engine.workloads.fidelity.operators import evaluate_matmuls, evaluate_operators, evaluate_unseen_operators
-from tests.support.validation import validation_tables
-
-
-@pytest.fixture(scope="module")
-def validation():
-    directory = validation_tables()
-    if directory is None:
-        pytest.skip("no validation tables: set CANNSCOPE_VALIDATION or put them beside the captures")
-    return directory
 
 
 def test_every_row_of_the_two_devices_is_priced(validation):

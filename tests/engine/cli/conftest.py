@@ -5,11 +5,6 @@ import pytest
 from engine.cli.app import build_cli, run
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def cannscope(capsys):
     """Returns what runs a command and gives (exit code, stdout, stderr)."""

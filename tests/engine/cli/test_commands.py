@@ -121,6 +121,21 @@ def test_the_engine_runs_without_qt(kineto):
     assert json.loads(result.stdout)["schema"] == "cannscope.info/1"
 
 
+def test_help_waits_for_no_package_that_few_commands_need():
+    late = ("onnx", "onnx_ir", "onnxscript", "safetensors", "xlsxwriter", "pandas", "PySide6")
+    program = (
+        "import sys\n"
+        "from engine.cli.app import build_cli, run\n"
+        "assert run(build_cli(), ['--help']) == 0\n"
+        f"print([name for name in {late} if name in sys.modules], file=sys.stderr)"
+    )
+    result = subprocess.run(  # noqa: S603 - our own interpreter on our own text
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr.strip()) == (0, "[]")
+    assert "Usage: cannscope" in result.stdout
+
+
 def test_every_kind_of_capture_is_analyzed_to_finite_numbers(cannscope, captures):
     names = [
         "ascend/910b-cnn-ddp2-text/level0/rank0_ascend_pt",

@@ -51,8 +51,7 @@ def test_an_unknown_allocator_and_a_hostile_file_end_in_one_line(cannscope, snap
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
-def test_a_capture_says_what_every_policy_would_have_reserved(cannscope, captures, tmp_path, monkeypatch):
-    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
+def test_a_capture_says_what_every_policy_would_have_reserved(cannscope, captures):
     path = captures / "ascend" / "910b-qwen3-0.6b-pp2dp2"
     code, out, err = cannscope("replay", path, "--json")
     document = json.loads(out)
@@ -66,8 +65,7 @@ def test_a_capture_says_what_every_policy_would_have_reserved(cannscope, capture
     assert "No list of allocated blocks: rank 1, 3." in out
 
 
-def test_a_capture_without_blocks_says_how_to_record_them(cannscope, tmp_path, monkeypatch):
-    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
+def test_a_capture_without_blocks_says_how_to_record_them(cannscope, tmp_path):
     path = tmp_path / "trace.json"
     path.write_text('[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]')
     code, out, err = cannscope("replay", path)
@@ -75,8 +73,7 @@ def test_a_capture_without_blocks_says_how_to_record_them(cannscope, tmp_path, m
     assert "profile_memory=True" in err
 
 
-def test_a_capture_is_replayed_in_time_too(cannscope, captures, tmp_path, monkeypatch):
-    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
+def test_a_capture_is_replayed_in_time_too(cannscope, captures):
     path = captures / "pytorch" / "nccl_data.json.gz"
     code, out, err = cannscope("replay", path, "--json")
     document = json.loads(out)
@@ -92,7 +89,6 @@ def test_a_capture_is_replayed_in_time_too(cannscope, captures, tmp_path, monkey
     assert (code, "recorded launches" in out, "No list of allocated blocks" in out) == (0, True, True)
 
 
-def test_a_capture_with_neither_device_tasks_nor_blocks_ends_in_one_line(cannscope, captures, tmp_path, monkeypatch):
-    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
+def test_a_capture_with_neither_device_tasks_nor_blocks_ends_in_one_line(cannscope, captures):
     code, out, err = cannscope("replay", captures / "pytorch" / "rank_non_gpu.json.gz")
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -6,17 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.runtime.allocators.static_plan import static_plan
-from tests.support.validation import validation_tables
 
 CAPACITY_BYTES = 1_048_576
-
-
-@pytest.fixture(scope="module")
-def validation():
-    directory = validation_tables()
-    if directory is None:
-        pytest.skip("no published measurements: set CANNSCOPE_VALIDATION or put them beside the captures")
-    return directory
 
 
 def feasible(size, lower, upper, offset):

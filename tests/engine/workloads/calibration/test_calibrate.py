@@ -18,11 +18,6 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CANNSCOPE_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def capture(tmp_path):
     """A profiler directory with matmuls of a device of 20 cores at 1.5 GHz that reach 200 TFLOPS and take 5 µs more."""

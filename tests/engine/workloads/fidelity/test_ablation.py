@@ -1,6 +1,7 @@
 """Published gains of single features: how they are read, and how a prediction is judged."""
 
 import csv
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -10,7 +11,6 @@ from engine.workloads.fidelity.ablation import ABLATION_FILE, published_range, v
 from engine.workloads.fidelity.ablation_cases import ABLATION_CASES, NOT_EXPRESSIBLE, Quantity
 from engine.workloads.fidelity.scores import Scores
 from engine.workloads.fidelity.tables import FidelityResult, FidelityRow, RowVerdict
-from tests.support.validation import validation_tables
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,8 @@ def test_a_prediction_is_judged_by_sign_and_size(
     assert verdict_of(predicted, published) is verdict
 
 
-def test_every_row_of_the_table_is_run_or_says_why_not() -> None:
-    directory = validation_tables()
-    if directory is None:
-        pytest.skip("no validation tables: set CANNSCOPE_VALIDATION or put them beside the captures")
-    with (directory / ABLATION_FILE).open(encoding="utf-8", newline="") as file:
+def test_every_row_of_the_table_is_run_or_says_why_not(validation: Path) -> None:
+    with (validation / ABLATION_FILE).open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     run = {(case.feature, case.config) for case in ABLATION_CASES}
     assert run <= {(line["feature"], line["config"]) for line in lines}

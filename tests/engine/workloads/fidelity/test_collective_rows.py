@@ -13,11 +13,8 @@ from engine.workloads.fidelity.registry import FIDELITY_TABLES
 
 
 @pytest.mark.parametrize("table", COLLECTIVE_TABLES, ids=lambda table: table.id)
-def test_published_collectives_are_met_and_the_data_sheet_is_beaten(table, captures: Path) -> None:
-    directory = captures.parent / "reference" / "validation"
-    if not directory.is_dir():
-        pytest.skip("no validation tables beside the captures")
-    result = table.evaluate(directory, no_progress)
+def test_published_collectives_are_met_and_the_data_sheet_is_beaten(table, validation: Path) -> None:
+    result = table.evaluate(validation, no_progress)
     limits = {"nccl_lut": 0.05, "comm_vidur": 0.25, "ascend_micro_comm": 0.10}
     assert result.holds
     assert result.scores.mape_ratio <= limits[table.id]
@@ -26,19 +23,13 @@ def test_published_collectives_are_met_and_the_data_sheet_is_beaten(table, captu
 
 
 @pytest.mark.slow
-def test_rows_a_fit_did_not_see_are_met_too(captures: Path) -> None:
-    directory = captures.parent / "reference" / "validation"
-    if not directory.is_dir():
-        pytest.skip("no validation tables beside the captures")
-    assert evaluate_vidur_unseen(directory, no_progress).holds
+def test_rows_a_fit_did_not_see_are_met_too(validation: Path) -> None:
+    assert evaluate_vidur_unseen(validation, no_progress).holds
 
 
-def test_the_shipped_constants_are_what_the_fit_gives(captures: Path) -> None:
+def test_the_shipped_constants_are_what_the_fit_gives(validation: Path) -> None:
     """On one family of rows: the fit of all of them takes longer than a test may."""
-    directory = captures.parent / "reference" / "validation"
-    if not directory.is_dir():
-        pytest.skip("no validation tables beside the captures")
-    pairs = [group for group in vidur_groups(directory) if group.system == "a100_pairwise_nvlink"]
+    pairs = [group for group in vidur_groups(validation) if group.system == "a100_pairwise_nvlink"]
     found = fitted_constants(pairs, [np.ones(len(group.size_bytes), dtype=np.bool_) for group in pairs], no_progress)
     links = [
         constants["systems"]["a100_pairwise_nvlink"]["links"]["node"] for constants in (found, measured_constants())
