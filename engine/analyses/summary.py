@@ -9,6 +9,8 @@ from engine.analyses.idle import IdleGap, idle_gaps
 from engine.analyses.memory import MemoryAnalysis, memory_analysis
 from engine.analyses.modules import ModuleTime, module_times
 from engine.analyses.operators import OperatorStatistic, operator_statistics
+from engine.analyses.serving.latency import ServingAnalysis
+from engine.analyses.serving.recorded import recorded_serving
 from engine.analyses.steps import Step, steps
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.trace.job import Job, RankTrace
@@ -24,6 +26,7 @@ class RankSummary:
     Attributes:
         event_count: Events of the trace.
         duration_ns: What the trace covers.
+        serving: What the service the trace shows came to; None where it shows none.
     """
 
     rank: int
@@ -36,6 +39,7 @@ class RankSummary:
     fusion_candidates: tuple[FusionCandidate, ...]
     event_count: int = 0
     duration_ns: int = 0
+    serving: ServingAnalysis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +116,5 @@ def _summarize_rank(entry: RankTrace, rank_steps: tuple[Step, ...], work: _Work)
         fusion_candidates=candidates,
         event_count=len(trace.events),
         duration_ns=trace.time_range.duration_ns,
+        serving=recorded_serving(trace),
     )

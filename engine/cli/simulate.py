@@ -6,10 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from engine.cli.console import EXIT_NO, JsonFlag, Output, QuietFlag, VerboseFlag
-from engine.core.errors import ScenarioError
 from engine.core.progress import part_of
 from engine.report.provenance import run_provenance
-from engine.report.run_capture import write_run
+from engine.report.run_capture import write_run, write_service
 from engine.report.serving import report_of, served_document, served_text
 from engine.report.simulation import run_document, run_text
 from engine.workloads.overrides import enabled_overrides, set_overrides
@@ -60,11 +59,11 @@ def simulate(
 
 
 def _serve(given: Scenario, path: Path, directory: Path | None, output: Output) -> int:
-    if directory is not None:
-        raise ScenarioError("-o: a served run has no profiler directory in this release; leave it out")
     with output.progress() as progress:
         result = simulate_serving(given, part_of(progress, 0.0, 0.5))
-        late = report_of(result, part_of(progress, 0.5, 1.0))
+        late = report_of(result, part_of(progress, 0.5, 0.7))
+        if directory is not None:
+            write_service(result, directory, part_of(progress, 0.7, 1.0))
     if output.as_json:
         output.document(served_document(result, run_provenance(path, given.seed), late))
     else:

@@ -13,6 +13,7 @@ from engine.analyses.steps import Step
 from engine.analyses.summary import JobSummary, RankSummary
 from engine.core.units import NS_PER_US, ns_to_us
 from engine.report.diagnostics import diagnostics_document
+from engine.report.serving_numbers import latency_document, service_document
 from engine.trace.job import Job
 
 
@@ -66,6 +67,9 @@ def rank_document(summary: JobSummary, rank: RankSummary) -> dict[str, Any]:
             for item in rank.modules
         ],
         "pipeline": _pipeline(summary, rank.rank),
+        "serving": None
+        if rank.serving is None
+        else {**service_document(rank.serving), **latency_document(rank.serving)},
         "fusion_candidates": [_candidate(item) for item in rank.fusion_candidates],
         "communication": [_collective(item) for item in summary.communication.collectives.get(rank.rank, ())],
         "links": [

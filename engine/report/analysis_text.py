@@ -10,6 +10,7 @@ from engine.analyses.headline import headline
 from engine.analyses.summary import JobSummary, RankSummary
 from engine.core.number_format import format_bytes, format_count, format_duration_ns, format_ratio
 from engine.report.diagnostics import diagnostics_lines
+from engine.report.serving_numbers import latency_table
 from engine.trace.job import Job
 
 SHOWN_ROWS = 12
@@ -21,6 +22,8 @@ def analysis_text(job: Job, summary: JobSummary) -> RenderableType:
     for rank in summary.ranks:
         first = headline(summary, rank.rank)
         parts += [Text(f"Rank {rank.rank}. {first.sentence}", style="bold"), Text(first.memory_sentence)]
+        if rank.serving is not None:
+            parts.append(latency_table(rank.serving, "Requests"))
         parts += [table for table in _tables(summary, rank) if table.row_count]
     slow = [
         f"slow rank {item.rank}: {item.cause} (costs {format_duration_ns(item.cost_ns)})"

@@ -7,6 +7,8 @@ from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_prog
 from engine.formats.ascend_writer import write_ascend_text
 from engine.workloads.recording import record_run
 from engine.workloads.results import RunResult
+from engine.workloads.serving.recording import record_service
+from engine.workloads.serving.simulate import ServingResult
 
 
 def write_run(
@@ -36,3 +38,22 @@ def write_run(
         progress(0.5 + 0.5 * number / len(job.ranks), f"writing rank {number}")
         written.append(write_ascend_text(rank.trace, parent, cancel=cancel))
     return tuple(written)
+
+
+def write_service(
+    result: ServingResult, parent: Path, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED
+) -> Path:
+    """Writes one device of a service as a profiler directory, with requests as rows, and returns it.
+
+    Args:
+        result: The served run.
+        parent: Where the directory goes.
+        progress: Told what is done.
+        cancel: Looked at between parts.
+
+    Raises:
+        ExportError: It cannot be written.
+        OperationCancelled: Cancelled.
+    """
+    job = record_service(result, part_of(progress, 0.0, 0.5), cancel)
+    return write_ascend_text(job.ranks[0].trace, parent, part_of(progress, 0.5, 1.0), cancel)

@@ -4,16 +4,16 @@ from math import isfinite
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from engine.analyses.serving.jitter import Jitter, LateRequest
 from engine.analyses.serving.jitter_words import late_sentence
-from engine.analyses.serving.latency import ServingAnalysis, Spread, serving_analysis
+from engine.analyses.serving.latency import ServingAnalysis, serving_analysis
 from engine.core.errors import MissingDataError
-from engine.core.number_format import format_bytes, format_duration_ns
+from engine.core.number_format import format_bytes
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.core.units import NS_PER_MS
+from engine.report.serving_numbers import latency_document, latency_table, service_document
 from engine.report.simulation import SCHEMA, scenario_document
 from engine.workloads.serving.prevention import JitterReport, jitter_report
 from engine.workloads.serving.simulate import ServingResult
@@ -57,9 +57,7 @@ def served_document(
         "tokens_per_s": tokens,
         "tokens_per_s_per_device": tokens / result.scenario.device_count,
         "ms_per_token": _ms(analysis.tpot.mean_ns) if analysis.tpot else None,
-        "ttft_ms": _spread(analysis.ttft),
-        "tpot_ms": _spread(analysis.tpot),
-        "e2e_ms": _spread(analysis.e2e),
+        **latency_document(analysis),
         "memory": {
             "peak_allocated_bytes": result.peak_memory_bytes,
             "weight_bytes": result.shard.weight_bytes,
@@ -67,18 +65,7 @@ def served_document(
             "peak_kv_ratio": analysis.peak_kv_ratio,
         },
         "serving": {
-            "requests": analysis.requests,
-            "finished": analysis.finished,
-            "rejected": analysis.rejected,
-            "timed_out": analysis.timed_out,
-            "requests_per_s": analysis.requests_per_s,
-            "goodput_per_s": analysis.goodput_per_s,
-            "queue_ratio": analysis.queue_ratio,
-            "prefix_hit_ratio": analysis.prefix_hit_ratio,
-            "padding_ratio": analysis.padding_ratio,
-            "mean_batch": analysis.mean_batch,
-            "preemptions": analysis.preemptions,
-            "host_bound_ratio": analysis.host_bound_ratio,
+            **service_document(analysis),
             "iterations": len(result.run.iterations),
             "jitter": None if report is None else jitter_document(report),
         },
@@ -155,17 +142,6 @@ def _ms(value_ns: float) -> float:
     return value_ns / NS_PER_MS
 
 
-def _spread(spread: Spread | None) -> dict[str, float] | None:
-    if spread is None:
-        return None
-    return {
-        "mean": _ms(spread.mean_ns),
-        "p50": _ms(spread.p50_ns),
-        "p90": _ms(spread.p90_ns),
-        "p99": _ms(spread.p99_ns),
-    }
-
-
 def served_text(result: ServingResult, report: JitterReport | None = None) -> RenderableType:
     """Returns a served run for people, with who was late where that is known."""
     analysis, scenario = analysis_of(result), result.scenario
@@ -173,17 +149,6 @@ def served_text(result: ServingResult, report: JitterReport | None = None) -> Re
     head = f"{scenario.name}: {analysis.finished:,} of {analysis.requests:,} requests answered"
     if lost:
         head += f" ({analysis.rejected:,} refused, {analysis.timed_out:,} timed out)"
-    table = Table("", "mean", "p50", "p90", "p99", box=None)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for title, spread in (
-        ("time to first token", analysis.ttft),
-        ("time per token", analysis.tpot),
-        ("whole request", analysis.e2e),
-    ):
-        if spread is not None:
-            cells = (spread.mean_ns, spread.p50_ns, spread.p90_ns, spread.p99_ns)
-            table.add_row(title, *(format_duration_ns(value) for value in cells))
     return Group(
         Text(head, style="bold"),
         Text(
@@ -200,7 +165,7 @@ def served_text(result: ServingResult, report: JitterReport | None = None) -> Re
             f"{_percent(analysis.prefix_hit_ratio)}, computed for nothing {_percent(analysis.padding_ratio)}, "
             f"device waits for the host {_percent(analysis.host_bound_ratio)}"
         ),
-        table,
+        latency_table(analysis),
         *(Text(line) for line in (late_lines(report) if report is not None else ())),
     )
 

@@ -74,14 +74,23 @@ def _grid(highest: int) -> Int64Array:
 
 def _total_ns(operators: Sequence[ForwardOperator], device: DeviceSpec, network: Network, shard: Shard) -> Float64Array:
     """Returns the device time of a list of operators, float64, shape (rows,): each table has one row per batch."""
-    table = concatenate([item.table for item in operators if item.table is not None])
-    computing = sum(item.table is not None for item in operators)
-    total: Float64Array = operator_durations(device, table).reshape(computing, -1).sum(axis=0).astype(np.float64)
+    tables = [item.table for item in operators if item.table is not None]
+    total: Float64Array = np.zeros(1)
+    if tables:
+        durations = operator_durations(device, concatenate(tables)).reshape(len(tables), -1)
+        total = durations.sum(axis=0).astype(np.float64)
     for item in operators:
         if item.payload_bytes is not None:
             ranks = range(shard.expert if item.in_experts else shard.tensor)
-            total += collective_durations(item.collective, item.payload_bytes, ranks, network)
+            total = total + collective_durations(item.collective, item.payload_bytes, ranks, network)
     return total
+
+
+def operator_times(
+    operators: Sequence[ForwardOperator], device: DeviceSpec, network: Network, shard: Shard
+) -> Float64Array:
+    """Returns the device time of each operator of a list whose tables have one row, ns, shape (operators,)."""
+    return np.array([float(_total_ns([item], device, network, shard)[0]) for item in operators], dtype=np.float64)
 
 
 def _attention_ns(

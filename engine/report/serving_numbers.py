@@ -1,0 +1,60 @@
+"""What a service came to, the same for simulated runs and for traces that carry one."""
+
+from typing import Any
+
+from rich.table import Table
+
+from engine.analyses.serving.latency import ServingAnalysis, Spread
+from engine.core.number_format import format_duration_ns
+from engine.core.units import NS_PER_MS
+
+
+def latency_document(analysis: ServingAnalysis) -> dict[str, Any]:
+    """Returns mean and percentiles of the three latencies, ms; None where there is nothing to measure."""
+    return {
+        "ttft_ms": spread_document(analysis.ttft),
+        "tpot_ms": spread_document(analysis.tpot),
+        "e2e_ms": spread_document(analysis.e2e),
+    }
+
+
+def service_document(analysis: ServingAnalysis) -> dict[str, Any]:
+    """Returns counts, rates and shares of a service."""
+    return {
+        "requests": analysis.requests,
+        "finished": analysis.finished,
+        "rejected": analysis.rejected,
+        "timed_out": analysis.timed_out,
+        "requests_per_s": analysis.requests_per_s,
+        "goodput_per_s": analysis.goodput_per_s,
+        "queue_ratio": analysis.queue_ratio,
+        "prefix_hit_ratio": analysis.prefix_hit_ratio,
+        "padding_ratio": analysis.padding_ratio,
+        "mean_batch": analysis.mean_batch,
+        "preemptions": analysis.preemptions,
+        "host_bound_ratio": analysis.host_bound_ratio,
+    }
+
+
+def spread_document(spread: Spread | None) -> dict[str, float] | None:
+    """Returns mean and percentiles, ms; None of nothing."""
+    if spread is None:
+        return None
+    values = {"mean": spread.mean_ns, "p50": spread.p50_ns, "p90": spread.p90_ns, "p99": spread.p99_ns}
+    return {name: value / NS_PER_MS for name, value in values.items()}
+
+
+def latency_table(analysis: ServingAnalysis, title: str | None = None) -> Table:
+    """Returns the three latencies as a table for people."""
+    table = Table("", "mean", "p50", "p90", "p99", box=None, title=title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, spread in (
+        ("time to first token", analysis.ttft),
+        ("time per token", analysis.tpot),
+        ("whole request", analysis.e2e),
+    ):
+        if spread is not None:
+            cells = (spread.mean_ns, spread.p50_ns, spread.p90_ns, spread.p99_ns)
+            table.add_row(name, *(format_duration_ns(value) for value in cells))
+    return table
