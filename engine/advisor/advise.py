@@ -19,11 +19,11 @@ from engine.advisor.recommendations import (
     Recommendation,
 )
 from engine.advisor.rules import Rule
-from engine.advisor.switches import fitting
 from engine.core.errors import MissingDataError
 from engine.core.number_format import format_duration_ns
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
 from engine.core.registry import Registry
+from engine.optimizations.fitting import fitting
 from engine.optimizations.interface import Optimization, Verdict
 from engine.optimizations.selection import Enabled, refusals
 from engine.trace.job import Job
@@ -213,7 +213,7 @@ def _tried(
     if trial.verdict is not Verdict.APPLIES:
         return Passed(optimization.id, trial.verdict.value, trial.reason)
     gain = rerun_gain(examination, trial.result)
-    if not fitting(remedy.how_to_apply or optimization.switches, examination):
+    if not fitting(remedy.how_to_apply or optimization.switches, examination.platform):
         return Passed(
             optimization.id, "no switch", "nothing public switches it on with this job's devices and framework"
         )
@@ -246,7 +246,9 @@ def _toggle(
 ) -> Recommendation:
     worst = findings[0]
     text = trial.item.text if trial is not None else remedy.optimization
-    switches = fitting(remedy.how_to_apply or (() if optimization is None else optimization.switches), examination)
+    switches = fitting(
+        remedy.how_to_apply or (() if optimization is None else optimization.switches), examination.platform
+    )
     return Recommendation(
         id=remedy.id or remedy.optimization,
         title=remedy.title or ("" if optimization is None else optimization.title),

@@ -14,6 +14,7 @@ from engine.analyses.typical_step import measured_steps, step_length_ns
 from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
+from engine.optimizations.fitting import Platform, platform_of_job, platform_of_scenario
 from engine.trace.job import Job
 from engine.trace.trace import TimeRange, Trace
 from engine.whatif.results import Side
@@ -111,11 +112,14 @@ class Examination:
         return merged
 
     @cached_property
+    def platform(self) -> Platform:
+        """What the job runs on, which decides about switches."""
+        return platform_of_job(self.job) if self.scenario is None else platform_of_scenario(self.scenario)
+
+    @property
     def is_ascend(self) -> bool:
         """Whether the job ran on Ascend devices."""
-        if self.scenario is not None:
-            return self.scenario.device.vendor.lower() == "huawei"
-        return any(entry.trace.source.format.startswith("ascend") for entry in self.job.ranks)
+        return self.platform.is_ascend
 
     @property
     def has_steps(self) -> bool:

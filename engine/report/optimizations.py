@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from engine.optimizations.interface import Conflict, Optimization, Parameter
+from engine.optimizations.fitting import Platform, fitting
+from engine.optimizations.interface import Conflict, Optimization, Parameter, Switch
 
 SCHEMA = "cannscope.optimizations/1"
 SIMULATOR_ONLY = "only a simulator has it; the switches are the nearest real ones"
@@ -45,9 +46,14 @@ def optimization_document(item: Optimization, catalogue: Sequence[Optimization])
     }
 
 
-def switch_documents(item: Optimization) -> list[dict[str, str]]:
-    """Returns how an optimization is switched on for real."""
-    return [asdict(switch) for switch in item.switches]
+def switch_documents(item: Optimization, platform: Platform | None = None) -> list[dict[str, str]]:
+    """Returns how an optimization is switched on for real: on ``platform``, or anywhere."""
+    return [asdict(switch) for switch in switches_on(item, platform)]
+
+
+def switches_on(item: Optimization, platform: Platform | None) -> tuple[Switch, ...]:
+    """Returns the real switches of an optimization that can be set on ``platform``; all where that is not known."""
+    return item.switches if platform is None else fitting(item.switches, platform)
 
 
 def conflicts_of(item: Optimization, catalogue: Sequence[Optimization]) -> tuple[Conflict, ...]:

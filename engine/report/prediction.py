@@ -40,7 +40,7 @@ def write_prediction(
     _write_side(result.baseline, directory / BASELINE, part_of(progress, 0.0, 0.5), cancel)
     _write_side(result.candidate, directory / CANDIDATE, part_of(progress, 0.5, 1.0), cancel)
     document = prediction_document(prediction_of(result))
-    document["switches"] = {item.id: switch_documents(item.optimization) for item in result.enabled}
+    document["switches"] = {item.id: switch_documents(item.optimization, result.platform) for item in result.enabled}
     document["verify"] = {item.id: item.optimization.verify for item in result.enabled}
     document["assumptions"] = list(result.assumptions)
     document["provenance"] = dict(provenance)

@@ -9,14 +9,16 @@ from rich.text import Text
 
 from engine.core.number_format import format_bytes, format_duration_ns
 from engine.core.units import NS_PER_US
+from engine.optimizations.fitting import Platform
 from engine.optimizations.interface import Applicability, Verdict
 from engine.optimizations.selection import Enabled
-from engine.report.optimizations import SIMULATOR_ONLY, switch_documents
+from engine.report.optimizations import SIMULATOR_ONLY, switch_documents, switches_on
 from engine.report.side import side_document, side_rows
 from engine.whatif.results import Side, WhatIf
 
 SCHEMA = "cannscope.whatif/1"
 SHOWN_OPERATORS = 15
+_SHOWN_SWITCHES = 2
 MARKS = {
     Verdict.APPLIES: "+",
     Verdict.ALREADY_ON: "=",
@@ -46,7 +48,7 @@ def whatif_document(result: WhatIf, provenance: dict[str, Any]) -> dict[str, Any
         "replay_error_ratio": result.replay_error_ratio,
         "weak": result.weak,
         "gain": _gain_document(result, ran),
-        "enabled": [_enabled_document(item) for item in result.enabled],
+        "enabled": [_enabled_document(item, result.platform) for item in result.enabled],
         "refused": [{"id": item.id, "reason": item.reason} for item in result.refused],
         "applicability": applicability_rows(result.applicability),
         "contributions": [
@@ -77,13 +79,13 @@ def _gain_document(result: WhatIf, ran: bool) -> dict[str, Any]:
     }
 
 
-def _enabled_document(item: Enabled) -> dict[str, Any]:
+def _enabled_document(item: Enabled, platform: Platform | None) -> dict[str, Any]:
     optimization = item.optimization
     return {
         "id": item.id,
         "title": optimization.title,
         "parameters": dict(item.parameters),
-        "switches": switch_documents(optimization),
+        "switches": switch_documents(optimization, platform),
         "simulator_only": optimization.simulator_only,
         "risk": optimization.risk,
         "undo": optimization.undo,
@@ -236,7 +238,12 @@ def _switch_lines(result: WhatIf) -> list[str]:
             continue
         if item.optimization.simulator_only:
             lines.append(f"{item.id}: {SIMULATOR_ONLY}")
-        for switch in item.optimization.switches[:2]:
+        fit = switches_on(item.optimization, result.platform)
+        for switch in fit[:_SHOWN_SWITCHES]:
             versions = f" ({switch.versions})" if switch.versions else ""
-            lines.append(f"{item.id}: {switch.framework}{versions}: {switch.switch}")
+            note = f" ({switch.note})" if switch.note else ""
+            lines.append(f"{item.id}: {switch.framework}{versions}: {switch.switch}{note}")
+        if not fit and result.platform is not None:
+            where = result.platform.devices
+            lines.append(f"{item.id}: no public switch is known for {where} and this job's framework")
     return lines + [f"assumes: {text}" for text in result.assumptions]

@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.core.arrays import Int64Array
 from engine.core.progress import CancelToken, Progress
+from engine.optimizations.fitting import Platform
 from engine.optimizations.interface import Applicability
 from engine.optimizations.selection import Enabled, Refusal
 from engine.trace.job import Job
@@ -135,6 +136,7 @@ class WhatIf:
         devices_for_equal_throughput: Devices (a whole number of replicas) with which the candidate gives the
             baseline's throughput; None where that cannot be said.
         notes: What a reader has to know beside the figures: what was left out and why.
+        platform: What the job runs on, which decides about switches; None where that was not asked.
     """
 
     name: str
@@ -151,6 +153,7 @@ class WhatIf:
     assumptions: tuple[str, ...] = ()
     devices_for_equal_throughput: int | None = None
     notes: tuple[str, ...] = field(default=())
+    platform: Platform | None = None
 
     @property
     def speedup_ratio(self) -> float | None:

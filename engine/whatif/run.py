@@ -1,6 +1,7 @@
 """The questions: which optimizations apply to a job, and what do they make of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.core.errors import EngineError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
@@ -38,8 +39,10 @@ def what_if(
     """
     in_turn = ordered(chosen, registry)
     if isinstance(subject, CaptureSubject):
-        return capture_what_if(subject, in_turn, progress, cancel)
-    return scenario_what_if(subject, in_turn, registry, progress, cancel)
+        result = capture_what_if(subject, in_turn, progress, cancel)
+    else:
+        result = scenario_what_if(subject, in_turn, registry, progress, cancel)
+    return replace(result, platform=subject.platform)
 
 
 def applicability(

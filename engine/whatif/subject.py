@@ -9,6 +9,7 @@ from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
 from engine.formats import TraceCache, open_job
 from engine.formats.readers import built_in_readers
+from engine.optimizations.fitting import Platform, platform_of_job, platform_of_scenario
 from engine.optimizations.interface import CapturePlan
 from engine.replay.capture_graph import CaptureGraph
 from engine.replay.job_graph import capture_graph
@@ -43,6 +44,11 @@ class ScenarioSubject:
         return self.scenario.name
 
     @property
+    def platform(self) -> Platform:
+        """What it runs on, which decides about switches."""
+        return platform_of_scenario(self.scenario)
+
+    @property
     def environment(self) -> Mapping[str, str]:
         """Nothing is set for a simulated job but what the scenario says."""
         return {}
@@ -74,6 +80,11 @@ class CaptureSubject:
     def name(self) -> str:
         """The path of the capture."""
         return self.job.path
+
+    @property
+    def platform(self) -> Platform:
+        """What it ran on, which decides about switches."""
+        return platform_of_job(self.job)
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -112,6 +112,13 @@ QUANTIZED_GRADIENTS = Optimization(
             "Ascend/pytorch docs/zh/api/native_api/pytorch_2-12-0/DDP-Communication-Hooks.md",
             "fp32 gradients only",
         ),
+        Switch(
+            "PyTorch DDP",
+            "",
+            "model.register_comm_hook(state, default_hooks.fp16_compress_hook)",
+            "PyTorch, DDP communication hooks",
+            "on GPUs; fp32 gradients only",
+        ),
     ),
     on_scenario=switched_on(ID),
     check_scenario=_check_scenario,

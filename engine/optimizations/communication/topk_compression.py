@@ -128,6 +128,13 @@ TOPK_COMPRESSION = Optimization(
             f"{_NO_SWITCH}: low-rank approximation of the gradients, with error feedback",
         ),
         Switch(
+            "PyTorch DDP",
+            "",
+            "model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)",
+            "PyTorch, DDP communication hooks",
+            "on GPUs; TopK has no product switch in PyTorch: low-rank approximation, with error feedback",
+        ),
+        Switch(
             "MindSpeed",
             "",
             "--quant-grads",

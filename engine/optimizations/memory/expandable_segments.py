@@ -47,6 +47,12 @@ EXPANDABLE_SEGMENTS = Optimization(
             "export MS_ALLOC_CONF=enable_vmm:true",
             "mindspore-ai/docs api_python/env_var_list.rst",
         ),
+        Switch(
+            "PyTorch",
+            "",
+            "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            "PyTorch notes, CUDA semantics, memory management",
+        ),
     ),
     on_scenario=switched_on(ID),
     check_scenario=other_allocator_check(

@@ -71,6 +71,13 @@ GC_THRESHOLD = Optimization(
             "Ascend/pytorch docs/zh/api/environment_variable/memory_management",
             "needs torch_npu.npu.set_per_process_memory_fraction; not together with expandable_segments",
         ),
+        Switch(
+            "PyTorch",
+            "",
+            "export PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.8",
+            "PyTorch notes, CUDA semantics, memory management",
+            "needs torch.cuda.set_per_process_memory_fraction",
+        ),
     ),
     on_scenario=switched_on(ID),
     check_scenario=_check_scenario,

@@ -69,6 +69,13 @@ MAX_SPLIT_SIZE = Optimization(
             "Ascend/pytorch docs/zh/api/environment_variable/memory_management",
             "above 20; not together with expandable_segments; may raise what is reserved",
         ),
+        Switch(
+            "PyTorch",
+            "",
+            "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
+            "PyTorch notes, CUDA semantics, memory management",
+            "above 20; may raise what is reserved",
+        ),
     ),
     on_scenario=switched_on(ID),
     check_scenario=_check_scenario,

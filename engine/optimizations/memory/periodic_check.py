@@ -43,6 +43,13 @@ PERIODIC_CHECK = Optimization(
             "Ascend/pytorch docs/zh/api/environment_variable/memory_management",
             "never on every step: the cache has to be filled again",
         ),
+        Switch(
+            "PyTorch",
+            "",
+            "if step % 100 == 0: torch.cuda.empty_cache()",
+            "PyTorch notes, CUDA semantics, memory management",
+            "never on every step: the cache has to be filled again",
+        ),
     ),
     on_scenario=switched_on(ID),
     check_scenario=_check_scenario,

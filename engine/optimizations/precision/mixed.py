@@ -162,6 +162,13 @@ MIXED = Optimization(
             "PyTorch torch.amp",
             "fp16 needs torch_npu.npu.amp.GradScaler",
         ),
+        Switch(
+            "PyTorch",
+            "",
+            'with torch.autocast(device_type="cuda", dtype=torch.bfloat16):',
+            "PyTorch torch.amp",
+            "fp16 needs torch.amp.GradScaler",
+        ),
     ),
     on_scenario=switched_on(ID),
     check_scenario=_check_scenario,
