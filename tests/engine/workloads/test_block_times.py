@@ -1,7 +1,7 @@
 """Blocks as one task: they end when the operators themselves would, slowed by what is transferred beside them."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.graph.builder import GraphBuilder
@@ -45,6 +45,8 @@ def operator_by_operator_ns(operators: list[OPERATOR], host_ns: int, computing_n
     return int(max(result.end_ns[computing], result.end_ns[transfers[-1]]))
 
 
+# A transfer of no length behind one that still runs: it slows nothing, and the earlier one is no collective's.
+@example([(0, 0, True, -1, 0.0), (0, 20, False, -1, 1.0)], 0, 0, 15)
 @given(OPERATORS, st.integers(0, 500), st.integers(0, 500), st.integers(0, 500))
 def test_a_chain_ends_when_its_operators_do(
     operators: list[OPERATOR], host_ns: int, computing_ns: int, transfers_ns: int
