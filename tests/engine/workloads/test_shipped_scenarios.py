@@ -1,6 +1,5 @@
 """The scenarios that ship: all can be run, none says anything about time."""
 
-import time
 from importlib import resources
 from pathlib import Path
 
@@ -19,14 +18,9 @@ def test_a_shipped_scenario_is_valid(name: str) -> None:
     assert scenario.name.replace(" ", "_").replace("-", "_").startswith(name[:7])
 
 
-def test_the_articles_job_runs_on_32_devices_within_seconds() -> None:
+def test_the_articles_job_runs_on_32_devices() -> None:
     with resources.as_file(shipped_scenarios()["gpt_oss_20b"]) as path:
         scenario = read_scenario(Path(path))
-    simulate(scenario)
-    start = time.perf_counter()
     result = simulate(scenario)
-    spent_s = time.perf_counter() - start
     assert result.status is RunStatus.DONE
     assert scenario.parallel.world_size == 32
-    # 0.2 s for three steps on an idle core; the bound is the one the product promises for one step.
-    assert spent_s <= 2.0 * scenario.run.steps

