@@ -1,5 +1,6 @@
 """Every import contract is broken once on purpose, in a copy of the tree, and must be seen to fail."""
 
+import itertools
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,39 @@ def lint(root: Path) -> subprocess.CompletedProcess[str]:
 def test_the_tree_keeps_every_contract(tree):
     result = lint(tree)
     assert result.returncode == 0, result.stdout
+
+
+def upward_imports() -> list[tuple[str, str]]:
+    """Returns every floor of the engine with each floor right above it and each neighbour on its own."""
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    (layers,) = [
+        [floor.split(" | ") for floor in contract["layers"]]
+        for contract in settings["tool"]["importlinter"]["contracts"]
+        if contract["name"] == "Floors of the engine"
+    ]
+    upward = [(low, high) for above, below in itertools.pairwise(layers) for low in below for high in above]
+    return upward + [pair for floor in layers for pair in itertools.permutations(floor, 2)]
+
+
+@pytest.mark.slow
+def test_every_floor_of_the_engine_is_kept_from_the_one_above(tree):
+    statements: dict[Path, list[str]] = {}
+    for low, high in upward_imports():
+        statements.setdefault(tree / "engine" / low / "__init__.py", []).append(f"import engine.{high}")
+    sources = {path: path.read_text(encoding="utf-8") for path in statements}
+    try:
+        for path, lines in statements.items():
+            path.write_text("\n".join([sources[path], *lines, ""]), encoding="utf-8")
+        result = lint(tree)
+    finally:
+        for path, source in sources.items():
+            path.write_text(source, encoding="utf-8")
+    missed = [
+        (low, high)
+        for low, high in upward_imports()
+        if f"engine.{low} is not allowed to import engine.{high}:" not in result.stdout
+    ]
+    assert missed == []
 
 
 @pytest.mark.slow
