@@ -9,12 +9,16 @@ from engine.core.number_format import format_bytes, format_count, format_duratio
 from engine.core.progress import NEVER_CANCELLED, no_progress
 from engine.core.units import NS_PER_US
 from engine.report.analysis_document import analysis_document
+from engine.report.serving import served_document
+from engine.report.serving_numbers import served_rows
 from engine.report.simulation import run_document
 from engine.whatif.results import Side
 
 
 def side_document(side: Side, provenance: dict[str, Any]) -> dict[str, Any]:
     """Returns a side as ``simulate`` has it; of a replayed capture as ``analyze`` has it, with those keys as well."""
+    if side.service is not None:
+        return served_document(side.service, provenance)
     if side.run is not None:
         return run_document(side.run, provenance)
     job = side.record(no_progress, NEVER_CANCELLED)
@@ -62,7 +66,9 @@ _EIGHTHS = 8
 def side_rows(before: Side, after: Side) -> list[tuple[str, str, str]]:
     """Returns what changed between two sides beside the mean step, for people: the run's ends, memory, shares."""
     rows: list[tuple[str, str, str]] = []
-    if min(len(before.step_ns), len(after.step_ns)) >= 2 * _EIGHTHS:
+    if before.serving is not None and after.serving is not None:
+        rows += served_rows(before.serving, after.serving)
+    elif min(len(before.step_ns), len(after.step_ns)) >= 2 * _EIGHTHS:
         rows.append(("step, first eighth", _eighth(before, 0), _eighth(after, 0)))
         rows.append(("step, last eighth", _eighth(before, -1), _eighth(after, -1)))
     for name, one, other in (

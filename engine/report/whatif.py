@@ -157,7 +157,8 @@ def answer(result: WhatIf) -> str:
     before, after = result.baseline.mean_step_ns, result.candidate.mean_step_ns
     if not before or not after:
         return f"{result.name}: {'; '.join(result.notes)}"
-    parts = [f"step {format_duration_ns(before)} → {format_duration_ns(after)} ({_range(result)})"]
+    what = "step" if result.baseline.serving is None else "request"
+    parts = [f"{what} {format_duration_ns(before)} → {format_duration_ns(after)} ({_range(result)})"]
     delta = reserved_delta_bytes(result)
     if delta:
         parts.append(f"reserved {'+' if delta > 0 else '−'}{format_bytes(abs(delta))}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.analyses.serving.latency import ServingAnalysis
 from engine.core.arrays import Int64Array
 from engine.core.progress import CancelToken, Progress
 from engine.optimizations.fitting import Platform
@@ -12,6 +13,7 @@ from engine.optimizations.interface import Applicability
 from engine.optimizations.selection import Enabled, Refusal
 from engine.trace.job import Job
 from engine.workloads.results import RunResult, RunStatus
+from engine.workloads.serving.simulate import ServingResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ class Side:
         run: The simulated run with its history, None for a capture.
         shares: Where the step goes, None where nothing ran.
         warm_up_count: First steps that do not count for the mean.
+        serving: What a service came to, None for a training job. Its steps are requests: each from its arrival to its
+            last token.
+        service: The served run, None for a training job.
     """
 
     status: RunStatus
@@ -73,6 +78,8 @@ class Side:
     run: RunResult | None = None
     shares: Shares | None = None
     warm_up_count: int = 1
+    serving: ServingAnalysis | None = None
+    service: ServingResult | None = None
 
     @property
     def mean_step_ns(self) -> float:

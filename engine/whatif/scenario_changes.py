@@ -7,8 +7,9 @@ from engine.core.errors import ScenarioError
 from engine.optimizations.interface import Applicability, Verdict
 from engine.optimizations.selection import Enabled, Refusal
 from engine.workloads.run_state import check_simulated
-from engine.workloads.scenario import Scenario
+from engine.workloads.scenario import Scenario, WorkloadKind
 from engine.workloads.scenario_checks import check_scenario
+from engine.workloads.serving.simulate import check_served
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +42,7 @@ def changed(scenario: Scenario, chosen: Sequence[Enabled]) -> ScenarioChanges:
                 continue
             candidate = item.optimization.on_scenario(scenario, item.parameters)
             check_scenario(candidate)
-            check_simulated(candidate)
+            (check_served if candidate.kind is WorkloadKind.SERVING else check_simulated)(candidate)
         except ScenarioError as error:
             refused.append(Refusal(item.id, str(error)))
             continue

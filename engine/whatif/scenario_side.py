@@ -10,9 +10,10 @@ from engine.graph.task_graph import TaskGraph, TaskKind
 from engine.trace.job import Job
 from engine.whatif.operator_totals import operator_totals
 from engine.whatif.results import Shares, Side
+from engine.whatif.served_side import served_side
 from engine.workloads.recording import record_run
 from engine.workloads.results import ClassMemory, RunResult
-from engine.workloads.scenario import Scenario
+from engine.workloads.scenario import Scenario, WorkloadKind
 from engine.workloads.simulate import simulate
 from engine.workloads.step_detail import step_detail
 from engine.workloads.step_graph import StepGraphWriter
@@ -22,12 +23,14 @@ LEVEL = 1
 
 
 def scenario_side(scenario: Scenario, progress: Progress = no_progress, cancel: CancelToken = NEVER_CANCELLED) -> Side:
-    """Returns what a simulated job came to.
+    """Returns what a simulated job came to: its steps, or of a service its requests.
 
     Raises:
         ScenarioError: The job cannot run.
         OperationCancelled: Cancelled.
     """
+    if scenario.kind is WorkloadKind.SERVING:
+        return served_side(scenario, progress, cancel)
     result = simulate(scenario, progress, cancel)
 
     def record(progress: Progress, cancel: CancelToken) -> Job:

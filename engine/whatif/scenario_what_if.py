@@ -11,6 +11,7 @@ from engine.whatif.replicas import fewest_devices
 from engine.whatif.results import Contribution, Gain, Side, WhatIf
 from engine.whatif.scenario_changes import ScenarioChanges, changed
 from engine.whatif.scenario_side import scenario_side
+from engine.whatif.served_side import served_notes
 from engine.whatif.subject import ScenarioSubject
 from engine.workloads.results import RunStatus
 from engine.workloads.scenario import Scenario
@@ -65,7 +66,7 @@ def scenario_what_if(
         return _unchanged(subject, baseline, chosen, changes, (Refusal(runs.last, str(error)),))
     candidate = runs.sides[-1]
     devices = None
-    if baseline.tokens_per_s is not None:
+    if baseline.tokens_per_s is not None and baseline.serving is None:
         stage = part_of(progress, 0.9, 1.0)
         devices = fewest_devices(changes.scenario, candidate, baseline.tokens_per_s, stage, cancel)
     gain_ns = saved_ns(baseline, candidate)
@@ -82,7 +83,7 @@ def scenario_what_if(
         replay_error_ratio=None,
         assumptions=(EXACT,),
         devices_for_equal_throughput=devices,
-        notes=_notes(baseline, candidate),
+        notes=(*_notes(baseline, candidate), *served_notes(baseline, candidate)),
     )
 
 

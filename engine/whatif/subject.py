@@ -19,7 +19,7 @@ from engine.whatif.capture_side import CaptureRun, capture_run, capture_side
 from engine.whatif.recorded_device import RecordedDevice, recorded_device
 from engine.whatif.results import Side
 from engine.whatif.scenario_side import scenario_side
-from engine.workloads.scenario import Scenario, WorkloadKind
+from engine.workloads.scenario import Scenario
 from engine.workloads.scenario_file import read_scenario
 
 SCENARIO_SUFFIX = ".toml"
@@ -27,7 +27,7 @@ SCENARIO_SUFFIX = ".toml"
 
 @dataclass(slots=True, eq=False)
 class ScenarioSubject:
-    """A simulated job. Its baseline is run once.
+    """A simulated job, training or serving. Its baseline is run once.
 
     Attributes:
         scenario: The job.
@@ -128,11 +128,7 @@ def capture_subject(
 
 
 def scenario_subject(scenario: Scenario, path: Path | None = None) -> ScenarioSubject:
-    """Returns a simulated job as a subject. Raises ScenarioError for a service."""
-    if scenario.kind is not WorkloadKind.TRAINING:
-        where = f"{path}: " if path is not None else ""
-        message = "is about training jobs in this release; serve with other settings: cannscope simulate --enable"
-        raise ScenarioError(f'{where}kind = "{scenario.kind.value}": what-if {message}')
+    """Returns a simulated job, training or serving, as a subject."""
     return ScenarioSubject(scenario, path)
 
 

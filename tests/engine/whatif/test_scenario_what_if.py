@@ -164,12 +164,13 @@ def test_a_toml_file_is_a_scenario(tmp_path):
     assert subject.path == path
 
 
-def test_a_service_is_refused_with_what_to_do_instead(tmp_path):
+def test_a_service_is_a_subject_like_any_job(tmp_path):
     path = tmp_path / "service.toml"
     path.write_text('kind = "serving"\n[model]\npreset = "qwen2-1.5b"\n[device]\npreset = "910b2"\n', encoding="utf-8")
 
-    with pytest.raises(ScenarioError, match="simulate --enable"):
-        open_subject([path])
+    subject = open_subject([path])
+
+    assert subject.baseline().serving is not None
 
 
 IDS = [item.id for item in sample_registry()]
