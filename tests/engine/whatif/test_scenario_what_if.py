@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, no_progress
 from engine.optimizations.interface import Verdict
 from engine.optimizations.selection import enabled_from_texts
