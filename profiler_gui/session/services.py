@@ -115,6 +115,11 @@ class Services(QObject):
         return self._known.late.get(self._key)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether everything is known of that run: who was late, and what would have prevented it."""
+        return self.late is not None and self.late.is_complete
+
+    @property
     def report(self) -> JitterReport | None:
         """Who was late and what prevents it; None where that is not known."""
         return self.late.report if self.late is not None else None
@@ -208,7 +213,7 @@ class Services(QObject):
             return
         self.changed.emit()
         self.curve_changed.emit()
-        if self.late is None:
+        if not self.is_complete:
             self._debounce.start()
         else:
             self._debounce.stop()
@@ -228,7 +233,7 @@ class Services(QObject):
     def _take_last(self, value: Any) -> None:
         self._take(value)
         # A curve may have begun before it was known who was late.
-        if self.served is not None and self.late is None and not self._debounce.isActive():
+        if self.served is not None and not self.is_complete and not self._debounce.isActive():
             self.serve()
 
     def _take_failure(self, failure: Failure) -> None:

@@ -88,10 +88,12 @@ class LateFound:
     Attributes:
         chosen: What was on.
         report: Who, why, and what prevents it; None where nothing was answered.
+        is_complete: Whether what prevents it has been looked for.
     """
 
     chosen: Chosen
     report: JitterReport | None
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class RatePoint:
 
 
 def serve_in_worker(context: JobContext, request: ServeRequest) -> LateFound:
-    """Serves, delivers a ``Served``, and returns who was late.
+    """Serves, delivers a ``Served``, then who was late, and returns that with what would have prevented it.
 
     Raises:
         ScenarioError: The service cannot be run, or a toggle does nothing to a service.
@@ -121,8 +123,25 @@ def serve_in_worker(context: JobContext, request: ServeRequest) -> LateFound:
 
     result = _result(context, request)
     context.deliver(Served(request.chosen, result.settings, result.run, analysis_of(result), result.peak_memory_bytes))
+    untried = _untried(result)
+    context.deliver(LateFound(request.chosen, untried, is_complete=untried is None))
     progress = part_of(context.progress, SERVING_SHARE, 1.0)
-    return LateFound(request.chosen, report_of(result, progress, context.cancel))
+    report = report_of(result, progress, context.cancel) if untried is not None and untried.jitter.late else untried
+    return LateFound(request.chosen, report, is_complete=True)
+
+
+def _untried(result: ServingResult) -> JitterReport | None:
+    """Returns who was late, before any limit was tried; None where nothing was answered."""
+    from engine.analyses.serving.jitter import jitter, late_limits
+    from engine.core.errors import MissingDataError
+    from engine.workloads.serving.prevention import JitterReport
+
+    settings = result.settings
+    try:
+        limits = late_limits(result.run, settings.slo_ttft_ns, settings.slo_tpot_ns)
+    except MissingDataError:
+        return None
+    return JitterReport(jitter(result.run, limits), (), ())
 
 
 def _result(context: JobContext, request: ServeRequest) -> ServingResult:

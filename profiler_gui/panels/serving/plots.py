@@ -21,10 +21,13 @@ from profiler_gui.toolkit.theme import Theme
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's tables are imported after the first paint
+    from engine.core.arrays import Int64Array
     from profiler_gui.session.serving_runs import Served
 
 FIRST_ROW_PX = 9
 """Height of a row at first."""
+COLUMN_PX = 2
+"""Width of the columns of the load: filled steps of a pixel each cost more to paint than the rest of the page."""
 _HEIGHTS = (11, 4, 4, 4)
 """Shares of the height."""
 _LINES = ("running", "waiting", "held", "kept", "late")
@@ -64,6 +67,7 @@ class ServicePlots(pg.GraphicsLayoutWidget):
         super().__init__(parent)
         self._theme = theme
         self._served: Served | None = None
+        self._waits: tuple[Int64Array, Int64Array] | None = None
         self._order = Order.WAIT
         self._selected = NOBODY
         self.setAccessibleName(tr("Requests as rows, and the load of the service over time"))
@@ -112,6 +116,7 @@ class ServicePlots(pg.GraphicsLayoutWidget):
         if not is_new and order is self._order:
             return
         self._served, self._order = served, order
+        self._waits = _waits(served) if served is not None else None
         rows = request_rows(served.run, order) if served is not None else None
         self.lanes.set_rows(rows)
         self._request_axis.set_rows(rows)
@@ -171,14 +176,14 @@ class ServicePlots(pg.GraphicsLayoutWidget):
 
     def _draw_load(self) -> None:
         served = self._served
-        if served is None:
+        if served is None or self._waits is None:
             for line in self._lines.values():
                 line.clear()
             self._limit.setVisible(False)
             return
         run, box = served.run, self.batch.getViewBox()
         start_ns, end_ns = box.viewRange()[0]
-        count = max(round(box.width()), 100)
+        count = max(round(box.width() / COLUMN_PX), 100)
         steps = run.iterations
         tops = {}
         for name, values in (
@@ -190,12 +195,7 @@ class ServicePlots(pg.GraphicsLayoutWidget):
             edges, largest = column_maxima(steps.start_ns, values, start_ns, end_ns, count)
             self._lines[name].setData(edges, largest, stepMode="center")
             tops[name] = float(largest.max(initial=0))
-        asked = np.argsort(run.requests.arrival_ns, kind="stable")
-        asked = asked[run.requests.first_token_ns[asked] >= 0]
-        arrival_ns = run.requests.arrival_ns[asked]
-        moments, waits = point_maxima(
-            arrival_ns, run.requests.first_token_ns[asked] - arrival_ns, start_ns, end_ns, count
-        )
+        moments, waits = point_maxima(*self._waits, start_ns, end_ns, count)
         self._lines["late"].setData(moments, waits)
         self._limit.setVisible(run.kv_block_count > 0)
         self._limit.setPos(run.kv_block_count)
@@ -282,6 +282,14 @@ class ServicePlots(pg.GraphicsLayoutWidget):
             self.show_all()
         else:
             super().keyPressEvent(event)
+
+
+def _waits(served: Served) -> tuple[Int64Array, Int64Array]:
+    """Returns arrivals in order and the times to the first token, of requests that got one."""
+    asked = served.run.requests
+    order = np.argsort(asked.arrival_ns, kind="stable")
+    order = order[asked.first_token_ns[order] >= 0]
+    return asked.arrival_ns[order], asked.first_token_ns[order] - asked.arrival_ns[order]
 
 
 def _legend(plot: Any) -> pg.LabelItem:
