@@ -4,9 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engine.advisor.service_losses import BATCHING, phase_ratios
+from engine.analyses.serving.latency import ServingAnalysis
+from engine.analyses.serving.tables import PhaseKind
 from engine.optimizations.interface import Group, Optimization
 from engine.whatif.results import Side
 from engine.workloads.results import RunStatus
+from engine.workloads.serving.simulate import ServingResult
 
 LAYOUT = "parallel.layout"
 SMALLEST_SHARE = 0.01
@@ -16,6 +20,7 @@ LOSSY = (
     "precision.quantized_training",
     "communication.topk_compression",
     "communication.quantized_gradients",
+    "serving.quantization",
 )
 """Change what is computed: their effect on accuracy cannot be known without weights and data."""
 
@@ -31,6 +36,11 @@ class Loss(StrEnum):
     HOST = "host-bound"
     ALLOCATOR = "allocator stalls"
     CUBE = "matrix products"
+    QUEUE = "requests waiting for a place"
+    PADDING = "computing padding"
+    DISPATCH = "the device waiting for the host"
+    PROMPTS = "computing prompts"
+    ANSWERS = "computing answers"
 
 
 _MADE_FOR: Mapping[Loss, tuple[str, ...]] = {
@@ -42,6 +52,11 @@ _MADE_FOR: Mapping[Loss, tuple[str, ...]] = {
     Loss.HOST: (Group.HOST, Group.FUSION, LAYOUT),
     Loss.ALLOCATOR: (Group.MEMORY,),
     Loss.CUBE: (Group.PRECISION, LAYOUT),
+    Loss.QUEUE: (BATCHING, "serving.prefix_cache", "serving.quantization", "host.graph_mode"),
+    Loss.PADDING: (BATCHING,),
+    Loss.DISPATCH: ("host.graph_mode", "serving.speculative", BATCHING),
+    Loss.PROMPTS: ("serving.prefix_cache", "serving.chunked_prefill", "serving.quantization"),
+    Loss.ANSWERS: ("serving.quantization", "serving.speculative", "host.graph_mode"),
 }
 """Groups and ids."""
 
@@ -52,7 +67,7 @@ class Bottleneck:
 
     Attributes:
         loss: What.
-        share_ratio: Of the step; 1 where the job does not run at all.
+        share_ratio: Of the step, or of the time requests take; 1 where the job does not run at all.
     """
 
     loss: Loss
@@ -66,6 +81,8 @@ def bottlenecks(side: Side) -> tuple[Bottleneck, ...]:
     """
     if side.status is RunStatus.OUT_OF_MEMORY:
         return (Bottleneck(Loss.MEMORY, 1.0),)
+    if side.serving is not None and side.service is not None:
+        return _of_service(side.serving, side.service)
     shares = side.shares
     if shares is None:
         return ()
@@ -84,6 +101,24 @@ def bottlenecks(side: Side) -> tuple[Bottleneck, ...]:
             key=lambda item: (item.loss is Loss.CUBE, -item.share_ratio),
         )
     )
+
+
+def _of_service(analysis: ServingAnalysis, service: ServingResult) -> tuple[Bottleneck, ...]:
+    """Returns what requests lose time to; prompts and answers, which a service is for, come last."""
+    spent = phase_ratios(service.run)
+    waiting = spent[PhaseKind.QUEUED] + spent[PhaseKind.PREEMPTED]
+    lost = (
+        Bottleneck(Loss.QUEUE, waiting),
+        Bottleneck(Loss.PADDING, analysis.padding_ratio * (1.0 - waiting)),
+        Bottleneck(Loss.DISPATCH, (analysis.host_bound_ratio or 0.0) * (1.0 - waiting)),
+    )
+    work = (Bottleneck(Loss.PROMPTS, spent[PhaseKind.PREFILL]), Bottleneck(Loss.ANSWERS, spent[PhaseKind.DECODE]))
+    in_order = [*sorted(lost, key=_size), *sorted(work, key=_size)]
+    return tuple(item for item in in_order if item.share_ratio >= SMALLEST_SHARE)
+
+
+def _size(item: Bottleneck) -> float:
+    return -item.share_ratio
 
 
 def made_for(loss: Loss, optimizations: Iterator[Optimization]) -> tuple[Optimization, ...]:

@@ -6,6 +6,7 @@ from functools import partial
 
 from engine.advisor.bottlenecks import LAYOUT, LOSSY, Bottleneck, Loss, bottlenecks, made_for
 from engine.advisor.layout_variants import layout_variants
+from engine.advisor.service_losses import BATCHING, batch_variants, served_ratio
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.core.registry import Registry
 from engine.optimizations.catalogue import in_order
@@ -114,10 +115,13 @@ def total_speedup_ratio(rounds: Sequence[Round]) -> float:
 
 
 def throughput_gain_ratio(before: Side, after: Side) -> float | None:
-    """Returns the throughput gained, in tokens where the job counts them, else in steps; None where one did not run."""
+    """Returns the throughput gained, in tokens where the job counts them, else in steps; None where one did not run.
+
+    A service answers as many requests as are asked: what is gained is how much faster each is answered.
+    """
     if after.status is not RunStatus.DONE or before.status is not RunStatus.DONE:
         return None
-    if before.tokens_per_s and after.tokens_per_s:
+    if before.serving is None and before.tokens_per_s and after.tokens_per_s:
         return after.tokens_per_s / before.tokens_per_s - 1.0
     return before.mean_step_ns / after.mean_step_ns - 1.0 if after.mean_step_ns else None
 
@@ -179,6 +183,9 @@ class _Search:
             if item.id == LAYOUT and not isinstance(self._subject, CaptureSubject):
                 on = changed(self._subject.scenario, enabled(self._on, self._registry)).scenario
                 yield from ((item, parameters) for parameters in layout_variants(on, loss))
+            elif item.id == BATCHING and not isinstance(self._subject, CaptureSubject):
+                on = changed(self._subject.scenario, enabled(self._on, self._registry)).scenario
+                yield from ((item, parameters) for parameters in batch_variants(on))
             elif item.id not in self._on:
                 yield item, {}
 
@@ -194,6 +201,8 @@ def _valued(before: Side, after: Side, gain: float | None) -> tuple[float, str]:
         return -1.0, "runs out of memory"
     if after.status is not RunStatus.DONE:
         return -1.0, "comes to a deadlock"
+    if served_ratio(after) < served_ratio(before):
+        return -1.0, "leaves more requests unanswered"
     if before.status is not RunStatus.DONE:
         # Among ways to make a job run at all, the one with most throughput.
         return 1.0 + (after.tokens_per_s or 0.0), ""

@@ -75,8 +75,9 @@ def round_line(item: Round) -> str:
 
 def tuning_text(name: str, baseline: Side, rounds: Sequence[Round], rest: Sequence[Attempt]) -> RenderableType:
     """Returns the log of a tuning for people."""
-    table = Table("round", "largest loss", "switched on", "step", "tokens/s per device", "gain", box=None)
-    for column in ("step", "tokens/s per device", "gain"):
+    unit = "step" if baseline.serving is None else "request"
+    table = Table("round", "largest loss", "switched on", unit, "tokens/s per device", "gain", box=None)
+    for column in (unit, "tokens/s per device", "gain"):
         next(item for item in table.columns if item.header == column).justify = "right"
     table.add_row("–", "", "as it is", *_figures(baseline), "")
     for item in rounds:
@@ -85,7 +86,8 @@ def tuning_text(name: str, baseline: Side, rounds: Sequence[Round], rest: Sequen
         table.add_row(str(item.number), loss, Text(item.added, overflow="fold"), *_figures(item.side), gain)
     total = total_speedup_ratio(rounds)
     counted = f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
-    lines = [f"{name}: {counted}, {total:.2f} × the throughput" if rounds else f"{name}: nothing gives 1 %"]
+    won = f"{total:.2f} × the throughput" if baseline.serving is None else f"requests answered {total:.2f} × as fast"
+    lines = [f"{name}: {counted}, {won}" if rounds else f"{name}: nothing gives 1 %"]
     closing = [f"nothing more: {item.text}: {item.reason}" for item in rest]
     skipped = ", ".join(LOSSY)
     closing.append(f"not tried without --lossy, because they change what is computed: {skipped}")
