@@ -25,6 +25,7 @@ _TASK_DEFAULTS: dict[str, tuple[type, Any]] = {
     "layer": (np.int32, ABSENT),
     "phase": (np.int32, ABSENT),
     "shape": (np.int32, ABSENT),
+    "types": (np.int32, ABSENT),
     "group": (np.int32, ABSENT),
     "origin_event": (np.int32, ABSENT),
     "inferred": (np.uint8, 0),

@@ -106,6 +106,7 @@ class TaskGraph:
         layer: int32, −1 outside.
         phase: int32 string id (``"forward"``, ``"backward"``, ``"optimizer"`` …), −1 where unknown.
         shape: int32 string id of the operator's shapes as Ascend writes them, −1 where unknown.
+        types: int32 string id of the element types of those inputs as Ascend writes them, −1 where unknown.
         group: int32 string id of the communication group (its ``ParallelGroup.id``), −1 for other tasks.
         origin_event: int32 event of the capture the task was made from, −1 in simulated jobs.
         inferred: uint8, 1 where a dependency of the task was inferred rather than recorded.
@@ -130,6 +131,7 @@ class TaskGraph:
     layer: Int32Array
     phase: Int32Array
     shape: Int32Array
+    types: Int32Array
     group: Int32Array
     origin_event: Int32Array
     inferred: UInt8Array

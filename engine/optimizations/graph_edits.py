@@ -12,7 +12,7 @@ from engine.graph.task_graph import BufferTable, TaskGraph, task_columns
 from engine.trace.strings import ABSENT, StringInterner
 
 _ABSENT_COLUMNS = (
-    "rendezvous", "step", "micro_batch", "layer", "phase", "shape", "group", "origin_event",
+    "rendezvous", "step", "micro_batch", "layer", "phase", "shape", "types", "group", "origin_event",
 )  # fmt: skip
 
 

@@ -155,6 +155,7 @@ class RankWriter:
             phase=self._phases()[of_row],
             step=plan.step[of_row],
             shape=np.where(is_gap, ABSENT, columns["shape"][of_row]),
+            types=np.where(is_gap, ABSENT, columns["types"][of_row]),
             group=np.where(is_gap, ABSENT, columns["group"][of_row]),
             origin_event=np.where(is_gap, ABSENT, tasks.event[of_row]),
             inferred=inferred[of_row],
@@ -202,15 +203,16 @@ class RankWriter:
         return np.where(loose | self._hides_work(gap_ns), gap_ns, constant_ns)
 
     def _device_columns(self, meetings: RankMeetings) -> dict[str, AnyArray]:
-        """Returns name, time, rendezvous, work, shape and group per device task."""
+        """Returns name, time, rendezvous, work, shape, types and group per device task."""
         plan, trace, tasks = self.plan, self.plan.trace, self.plan.tasks
         plain = tasks.collective < 0
         events = tasks.event[plain]
         kernel = trace.kernel_row_of_event[events]
         name = np.empty(len(tasks), dtype=np.int32)
         name[plain] = self._texts(trace.events.name[events])
-        shape = np.full(len(tasks), ABSENT, dtype=np.int32)
+        shape, types = (np.full(len(tasks), ABSENT, dtype=np.int32) for _ in range(2))
         shape[plain] = self._texts(np.append(trace.kernels.input_shapes, np.int32(ABSENT))[kernel])
+        types[plain] = self._texts(np.append(trace.kernels.input_types, np.int32(ABSENT))[kernel])
         duration_ns = tasks.end_ns - tasks.start_ns
         flops, size_bytes = (np.zeros(len(tasks), dtype=np.float64) for _ in range(2))
         work = task_work(trace, kernel)
@@ -227,6 +229,7 @@ class RankWriter:
         return {
             "name": name,
             "shape": shape,
+            "types": types,
             "duration_ns": duration_ns,
             "flops": flops,
             "bytes": size_bytes,

@@ -49,7 +49,11 @@ def task_work(trace: Trace, kernel: Int32Array) -> TaskWork:
 
 
 def _work(op_type: str, input_shapes: str, input_types: str, output_shapes: str, output_types: str) -> tuple[int, int]:
-    """Returns operations and bytes; types nobody described move what their shapes say and compute nothing known."""
+    """Returns operations and bytes; types nobody described move what their shapes say and compute nothing known.
+
+    Half of what a kernel moves is no measure of it: where only inputs are described, bytes are unknown (0), unless the
+    operator itself tells what it writes.
+    """
     if input_shapes == _UNKNOWN:
         return 0, 0
     parsed = kernel_shapes(op_type, input_shapes, input_types, output_shapes, output_types)
@@ -57,5 +61,6 @@ def _work(op_type: str, input_shapes: str, input_types: str, output_shapes: str,
         return 0, 0
     operator = kernel_operator(parsed)
     if operator is None:
-        return 0, parsed.read_bytes + parsed.write_bytes
-    return int(operator.flop.sum()), int((operator.read_bytes + operator.write_bytes).sum())
+        return 0, parsed.read_bytes + parsed.write_bytes if parsed.output_types else 0
+    flops, written = int(operator.flop.sum()), int(operator.write_bytes.sum())
+    return flops, written + int(operator.read_bytes.sum()) if parsed.output_types or written else 0

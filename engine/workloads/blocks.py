@@ -11,6 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from engine.core.arrays import Int64Array
+from engine.devices.spec import DType
 from engine.graph.collective_kinds import CollectiveKind
 from engine.graph.task_graph import BufferTag, TaskKind
 from engine.runtime.cost import OperatorTable
@@ -68,6 +69,7 @@ class Operator:
         table: Its cost columns, one row per length; None for a collective.
         collective: The call; None for computing.
         shape: Input shapes for the first length, as Ascend writes them.
+        types: Element types of those inputs, as Ascend writes them.
         awaits: Which collective of the block must have ended first: ``LAST``, ``ONE_BEFORE`` or ``NONE_AWAITED``.
     """
 
@@ -76,6 +78,7 @@ class Operator:
     table: OperatorTable | None
     collective: CollectiveCall | None
     shape: str = ""
+    types: str = ""
     awaits: int = 0
 
 
@@ -139,10 +142,16 @@ class BlockBuilder:
         writes: Mapping[str, Int64Array | float] | None = None,
         *,
         shape: str = "",
+        types: Sequence[DType] = (),
         awaits: int = LAST,
     ) -> None:
-        """Adds an operator that reads and writes tensors by name; ``writes`` gives their bytes."""
-        self._add(Operator(name, kind, self._per_length(table), None, shape, awaits), reads, writes or {})
+        """Adds an operator that reads and writes tensors by name; ``writes`` gives their bytes.
+
+        ``types`` are those of the inputs in ``shape``; where none are given all are what the table says.
+        """
+        listed = types_text(types or [DType(table.dtype[0])] * (shape.count(";") + 1)) if shape else ""
+        operator = Operator(name, kind, self._per_length(table), None, shape, listed, awaits)
+        self._add(operator, reads, writes or {})
 
     def collective(
         self,
@@ -235,3 +244,21 @@ _HCOM_NAMES = {
 def shape_text(*shapes: Sequence[int]) -> str:
     """Returns input shapes as kernel_details.csv writes them: ``"4096,2880;2880,640"``."""
     return ";".join(",".join(str(int(size)) for size in shape) for shape in shapes)
+
+
+_TYPE_WORDS = {
+    DType.FP32: "FLOAT",
+    DType.FP16: "FLOAT16",
+    DType.BF16: "DT_BF16",
+    DType.INT8: "INT8",
+    DType.INT32: "INT32",
+    DType.INT64: "INT64",
+    DType.FP8: "FLOAT8_E4M3FN",
+    DType.BOOL: "BOOL",
+}
+"""Spellings of kernel_details.csv; that of FP8 is CANN's name of the type (no capture of ours holds one)."""
+
+
+def types_text(types: Sequence[DType]) -> str:
+    """Returns element types as kernel_details.csv writes them: ``"FLOAT;DT_BF16"``."""
+    return ";".join(_TYPE_WORDS[item] for item in types)

@@ -261,4 +261,5 @@ def _add_expert_weights(
     table = catalogue.vector_operator(
         "elementwise", 1, np.full(len(rows), size), DType.FP32, FP32_BYTES + low.element_bytes, FP32_BYTES
     )
-    block.compute("Add", TaskKind.VECTOR, table, (name,), shape=shape_text([size], [size]))
+    shape, types = shape_text([size], [size]), (DType.FP32, low.dtype)
+    block.compute("Add", TaskKind.VECTOR, table, (name,), shape=shape, types=types)

@@ -241,7 +241,7 @@ def _add_widening(
     own = members if low.parallel.distributed_optimizer else 1
     source = DType.INT8 if settings.gradient_bits == BYTE_BITS else DType.BF16
     table = catalogue.cast(_column(low, -(-count // own)), source, DType.FP32)
-    block.compute("Cast", TaskKind.VECTOR, table, ("narrow",), shape=shape_text([-(-count // own)]))
+    block.compute("Cast", TaskKind.VECTOR, table, ("narrow",), shape=shape_text([-(-count // own)]), types=[source])
     block.release("narrow")
 
 

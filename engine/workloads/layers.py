@@ -176,7 +176,8 @@ def embedding_forward(low: Lowering) -> Block:
     table = catalogue.gather(low.tokens, low.model.hidden, low.dtype)
     shape = shape_text([low.model.vocab // low.parallel.tensor, low.model.hidden], [low.tokens[0]])
     last = "x" if low.parallel.tensor == 1 and not low.has_dropout else "embedded"
-    block.compute("GatherV2", TaskKind.VECTOR, table, (), {last: low.full_bytes}, shape=shape)
+    types = (low.dtype, DType.INT64)
+    block.compute("GatherV2", TaskKind.VECTOR, table, (), {last: low.full_bytes}, shape=shape, types=types)
     if low.parallel.tensor > 1:
         summed = add_reduction(block, low, "embedded", "embedded_sum")
         last = summed

@@ -135,7 +135,8 @@ def add_weight_gradient(
     if fused:
         return
     table = catalogue.vector_operator("elementwise", 1, size, DType.FP32, FP32_BYTES + low.element_bytes, FP32_BYTES)
-    block.compute("Add", TaskKind.VECTOR, table, (tensor,), shape=shape_text([size], [size]), awaits=NONE_AWAITED)
+    shape, types = shape_text([size], [size]), (DType.FP32, low.dtype)
+    block.compute("Add", TaskKind.VECTOR, table, (tensor,), shape=shape, types=types, awaits=NONE_AWAITED)
 
 
 def add_linear_backward(

@@ -207,7 +207,8 @@ def add_widening(
     if low.dtype is DType.FP32:
         return source
     table = catalogue.cast(elements, low.dtype, DType.FP32)
-    block.compute("Cast", TaskKind.VECTOR, table, (source,), {target: elements * FP32_BYTES}, shape=shape)
+    written: dict[str, Int64Array | float] = {target: elements * FP32_BYTES}
+    block.compute("Cast", TaskKind.VECTOR, table, (source,), written, shape=shape, types=(low.dtype,))
     return target
 
 

@@ -43,6 +43,7 @@ class BlockTasks:
         kind: TaskKind.
         stream: Stream.
         shape: int32 string id, −1 for none.
+        types: int32 string id, −1 for none.
         group: GroupKind of collectives, −1 for others.
         awaits: int64, index inside the block of the task waited for beside the own host task; −1 for none inside.
         awaits_computing: int64, device tasks that wait for the last computing before the block.
@@ -53,6 +54,7 @@ class BlockTasks:
     kind: Int64Array
     stream: Int64Array
     shape: Int64Array
+    types: Int64Array
     group: Int64Array
     awaits: Int64Array
     awaits_computing: Int64Array
@@ -65,7 +67,7 @@ def block_tasks(template: Template, strings: StringInterner) -> BlockTasks:
     count = len(operators)
     device = 2 * np.arange(count) + 1
     name, kind, stream = (np.zeros(2 * count, np.int64) for _ in range(3))
-    shape, group, awaits = (np.full(2 * count, ABSENT, np.int64) for _ in range(3))
+    shape, types, group, awaits = (np.full(2 * count, ABSENT, np.int64) for _ in range(4))
     collective: BoolArray = template.is_collective
     name[device] = [strings.intern(item.name) for item in operators]
     name[device - 1] = [strings.intern(_HOST_NAMES.get(item.name, f"aclnn{item.name}")) for item in operators]
@@ -73,6 +75,7 @@ def block_tasks(template: Template, strings: StringInterner) -> BlockTasks:
     kind[device - 1] = int(TaskKind.HOST)
     stream[device] = np.where(collective, int(Stream.COMMUNICATION), int(Stream.COMPUTE))
     shape[device] = [strings.intern(item.shape) if item.shape else ABSENT for item in operators]
+    types[device] = [strings.intern(item.types) if item.types else ABSENT for item in operators]
     group[device] = [int(item.collective.group) if item.collective else ABSENT for item in operators]
     computing, transfers = ABSENT, [ABSENT, ABSENT]
     before_computing, before_transfer = [], []
@@ -94,6 +97,7 @@ def block_tasks(template: Template, strings: StringInterner) -> BlockTasks:
         kind=kind,
         stream=stream,
         shape=shape,
+        types=types,
         group=group,
         awaits=awaits,
         awaits_computing=np.array(before_computing, np.int64),
@@ -149,7 +153,7 @@ class RankColumns:
 
 TASK_COLUMNS = (
     "name", "kind", "stream", "duration_ns", "flops", "bytes", "step", "micro_batch", "layer", "phase", "shape",
-    "group", "meeting",
+    "types", "group", "meeting",
 )  # fmt: skip
 
 

@@ -130,6 +130,7 @@ class _RankWriter:
                     layer=part.item.layer,
                     phase=self._builder.strings.intern(template.block.phase),
                     shape=tasks.shape[chosen],
+                    types=tasks.types[chosen],
                     group=tasks.group[chosen],
                 )
                 places[chosen] = np.arange(first, first + stop - position)

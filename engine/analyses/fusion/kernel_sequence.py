@@ -179,17 +179,15 @@ def _describe_ascend(trace: Trace, rows: Int32Array) -> _Description:
 
 
 def _accumulates(inputs: Tensors | None, outputs: Tensors | None) -> bool:
-    if inputs is None or outputs is None or len(inputs.types) < 2 or outputs.types[:1] != ("FLOAT",):
+    """Returns whether a narrower float is added to fp32; outputs that are not described have the wider type."""
+    if inputs is None or len(inputs.types) < 2 or (outputs is not None and outputs.types[:1] != ("FLOAT",)):
         return False
     same_size = inputs.elements[0] == inputs.elements[1]
     return same_size and inputs.types[0] == "FLOAT" and inputs.types[1] in _NARROW_FLOATS
 
 
 def _adds_flat(shapes: str, types: str) -> bool:
-    """Returns whether two flat tensors of one size are added in a recording without types.
-
-    Simulated recordings have none; only gradients are flat there.
-    """
+    """Returns whether two flat tensors of one size are added where no types are recorded: only gradients are flat."""
     first, separator, second = shapes.partition(";")
     return types in ("", "N/A") and bool(separator) and first == second and first.isdecimal()
 

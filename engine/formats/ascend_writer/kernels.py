@@ -8,7 +8,7 @@ import numpy as np
 from engine.core.arrays import Int32Array, Int64Array
 from engine.formats.ascend_writer.numbers import us_text
 from engine.formats.ascend_writer.tables import write_rows
-from engine.trace.trace import Trace
+from engine.trace.trace import Origin, Trace
 
 LEVEL_0 = (
     "Step Id",
@@ -27,6 +27,7 @@ LEVEL_1 = (
     "Context ID",
 )
 _NONE = "N/A"
+_PLAIN = "ND"
 _NO_MODEL = "4294967295"
 
 
@@ -65,6 +66,13 @@ def _quoted(trace: Trace, column: Int32Array) -> list[str]:
     return [f'"{text}"' if text else "" for text in trace.strings.texts(column)]
 
 
+def _formats(trace: Trace, types: Int32Array) -> list[str]:
+    """Returns the layout of every input: plain in simulated runs, which have no other; not known of recorded ones."""
+    if trace.origin is not Origin.SIMULATED:
+        return [_NONE] * len(types)
+    return [";".join([_PLAIN] * (text.count(";") + 1)) if text else _NONE for text in trace.strings.texts(types)]
+
+
 def _short_rows(trace: Trace, order: Int64Array) -> Iterator[Sequence[str]]:
     kernels = trace.kernels
     names = trace.strings.texts(trace.events.name[kernels.event[order]])
@@ -95,9 +103,10 @@ def _full_rows(trace: Trace, order: Int64Array) -> Iterator[Sequence[str]]:
         _words(trace, kernels.input_types[order]),
         _quoted(trace, kernels.output_shapes[order]),
         _words(trace, kernels.output_types[order]),
+        _formats(trace, kernels.input_types[order]),
     )
     for step, card, task, queue, name, kind, core, start, duration, gap, block, *tensors in zip(*columns, strict=True):
-        inputs, input_types, outputs, output_types = tensors
+        inputs, input_types, outputs, output_types, formats = tensors
         yield (
             *(
                 step,
@@ -116,5 +125,5 @@ def _full_rows(trace: Trace, order: Int64Array) -> Iterator[Sequence[str]]:
                 _NONE,
                 "NO",
             ),
-            *(inputs, input_types, _NONE, outputs, output_types, _NONE, _NONE),
+            *(inputs, input_types, formats, outputs, output_types, _NONE, _NONE),
         )

@@ -1,7 +1,7 @@
 """The fused operator that replaces a chain, read from the shapes of the chain's kernels, and its price on a device.
 
 Prices come from ``engine.runtime.cost``, whose constants are fitted to measured kernels. Where a capture names no
-element types (simulated ones), activations are taken as BF16.
+element types, activations are taken as BF16.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -148,7 +148,7 @@ def _add_kernels(recording: Recording) -> None:
         op_type=recording.text(graph.name[tasks]) if described else absent,
         core_type=cores[graph.kind[tasks]] if described else absent,
         input_shapes=recording.text(graph.shape[tasks]) if described else absent,
-        input_types=absent,
+        input_types=recording.text(graph.types[tasks]) if described else absent,
         output_shapes=absent,
         output_types=absent,
         block_count=absent,

@@ -11,6 +11,7 @@ from engine.graph.task_graph import TaskKind
 from engine.optimizations.interface import Bound, CapturePlan, Verdict
 from engine.replay.job_graph import capture_graph
 from engine.trace.job import align
+from tests.support.closed_loop import recorded
 from tests.support.kernel_runs import Kernel, elementwise, kernel_trace
 from tests.support.toggled_jobs import closed_loop, job, step_ns, toggle
 
@@ -77,10 +78,26 @@ def test_fp32_products_are_not_quantised():
     assert item.check_capture(plan_of("FLOAT"), item.defaults).verdict is Verdict.NO_EFFECT
 
 
-@pytest.mark.parametrize("identifier", ["precision.mixed", "precision.quantized_training"])
-def test_a_simulated_profiler_tells_no_types_so_nothing_is_invented(identifier):
-    loop = closed_loop(identifier, "alone")
-    assert loop.answer.verdict is Verdict.UNKNOWN
+def test_quantised_training_of_a_recording_takes_what_the_job_takes_with_it():
+    loop = closed_loop("precision.quantized_training", "alone")
+    assert loop.answer.verdict is Verdict.APPLIES
+    assert abs(loop.error_ratio) < 0.02
+
+
+def test_mixed_precision_of_a_recorded_fp32_job_holds_what_the_job_takes_with_it():
+    item, wide = toggle("precision.mixed"), replace(job("alone"), model=replace(job("alone").model, dtype=DType.FP32))
+    capture = capture_graph(recorded(wide).job)
+    plan = CapturePlan(capture, capture.graph, wide.device)
+    assert item.check_capture(plan, item.defaults).verdict is Verdict.APPLIES
+    low, expected, high = (step_ns(item.on_capture(plan, item.defaults, bound)) for bound in Bound)
+    truth = recorded(item.on_scenario(wide, item.defaults)).step_ns
+    assert high < truth < low
+    # The casts that mixed precision adds are in the least gain only, at two per product.
+    assert expected == pytest.approx(truth, rel=0.1)
+
+
+def test_a_recording_in_bf16_multiplies_no_fp32():
+    assert closed_loop("precision.mixed", "alone").answer.verdict is Verdict.ALREADY_ON
 
 
 def test_a_job_that_computes_in_bf16_says_so():
