@@ -30,6 +30,7 @@ _RANGE_SPACING = 1 << 42
 PLAN_EFFORT = 0.01
 """Share of the whole search for a lower plan that every log is given (assumed: a choice between time and height)."""
 _COLUMNS = tuple(DriverLog.__dataclass_fields__)
+_EMPTY_CACHE = RequestLog(*(np.array([value], np.int64) for value in (int(RequestKind.EMPTY_CACHE), -1, 0, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,20 +125,30 @@ class PlannedAllocator:
         return self._last
 
     def _grow(self, plan: _Plan) -> list[tuple[int, int, int, int, int]]:
-        """Makes the range large enough if the limit allows; returns the driver calls that takes."""
+        """Makes the range large enough if the limit allows; returns the driver calls that takes.
+
+        Where it does not, the cache beside the plan is released first, as before any other retry.
+        """
         wanted = round_up_to_segment(plan.height_bytes)
         if wanted <= self._range_bytes:
             return []
         first = int(plan.born[0])
-        kept_bytes = self._kept.state.reserved_bytes
-        if self._limit_bytes is not None and wanted + kept_bytes > self._limit_bytes:
-            return [(first, DriverAction.OUT_OF_MEMORY, NO_ADDRESS, wanted, 0)]
-        calls = []
+        calls: list[tuple[int, int, int, int, int]] = []
+        if not self._fits(wanted):
+            released = self._kept.run(_EMPTY_CACHE).driver
+            columns = [getattr(released, name).tolist() for name in _COLUMNS[1:]]
+            calls += [(first, *row) for row in zip(*columns, strict=True)]
+            if not self._fits(wanted):
+                return [*calls, (first, DriverAction.OUT_OF_MEMORY, NO_ADDRESS, wanted, 0)]
+            calls.append((first, DriverAction.RETRY, NO_ADDRESS, wanted, -1))
         if self._range_bytes:
             calls.append((first, DriverAction.SEGMENT_FREE, self._base, self._range_bytes, -1))
         self._base += _RANGE_SPACING
         self._range_bytes = wanted
         return [*calls, (first, DriverAction.SEGMENT_ALLOCATE, self._base, wanted, 0)]
+
+    def _fits(self, range_bytes: int) -> bool:
+        return self._limit_bytes is None or range_bytes + self._kept.state.reserved_bytes <= self._limit_bytes
 
     def _measured(self, driver: DriverLog, plan: _Plan) -> DriverLog:
         """Returns the driver log with the holes of the planned range added to what was measured as stranded."""

@@ -117,6 +117,21 @@ def test_a_range_grows_for_a_later_log():
     assert run.reserved_bytes.tolist() == [50 * MIB] * 2
 
 
+def test_a_plan_that_does_not_fit_is_tried_again_without_the_cache_beside_it():
+    allocator = PlannedAllocator(replace(CACHING_CUDA, limit_bytes=60 * MIB))
+    allocator.run(requests("kept = 30M"))
+    kept_id = int(requests("kept = 30M").block[0])
+    free = RequestLog(*(np.array([value]) for value in (int(RequestKind.FREE), kept_id, 0, 0, 0)))
+    allocator.run(free)
+    assert allocator.state.reserved_bytes == 30 * MIB
+    run = allocator.run(requests("b = 50M\nfree b"))
+    assert actions(run)[-2:] == ["RETRY", "SEGMENT_ALLOCATE"]
+    assert run.address[0] > 0
+    assert allocator.state.reserved_bytes == 50 * MIB
+    too_much = allocator.run(requests("b = 70M\nfree b"))
+    assert actions(too_much)[-1] == "OUT_OF_MEMORY"
+
+
 def stitching(**changes):
     return StitchingSettings(small=CACHING_CUDA, **({"stitch_from_bytes": 8 * MIB} | changes))
 
