@@ -49,6 +49,8 @@ def advise(
     optimizations: Registry[Optimization],
     progress: Progress = no_progress,
     cancel: CancelToken = NEVER_CANCELLED,
+    *,
+    laboratory: Laboratory | None = None,
 ) -> Advice:
     """Returns the advice on a job.
 
@@ -59,12 +61,13 @@ def advise(
         optimizations: What can be switched on.
         progress: Told what is done.
         cancel: Looked at between rules and inside reruns.
+        laboratory: Where the job is rerun; what was tried there is not run again. One of its own where left out.
 
     Raises:
         OperationCancelled: Cancelled.
     """
     findings, fine, not_checked = _checked(examination, rules, cancel)
-    laboratory = Laboratory(subject, optimizations, cancel)
+    laboratory = laboratory or Laboratory(subject, optimizations, cancel)
     recommendations: list[Recommendation] = []
     passed: list[Passed] = []
     remedies = _remedies(findings)
@@ -121,7 +124,7 @@ def _checked(
     not_checked: list[NotChecked] = []
     for rule in rules:
         cancel.check()
-        if rule.ascend_only and not examination.is_ascend:
+        if rule.of_services != examination.is_service or (rule.ascend_only and not examination.is_ascend):
             continue
         try:
             found = rule.check(examination)

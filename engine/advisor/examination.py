@@ -84,7 +84,9 @@ class Examination:
 
     @cached_property
     def step_ns(self) -> float:
-        """Mean step of the slowest rank, like the costs that are compared with it."""
+        """Mean step of the slowest rank, like the costs that are compared with it; of a service its mean request."""
+        if self.side is not None and self.is_service:
+            return self.side.mean_step_ns
         if self.pace_rank is None:
             raise MissingDataError("steps", "record at least one")
         return self._mean_step_ns(self.pace_rank)
@@ -125,6 +127,11 @@ class Examination:
     def has_steps(self) -> bool:
         """Whether steps were recorded; without them the start of the process counts in."""
         return any(step.step is not None for step in self.steps.values())
+
+    @property
+    def is_service(self) -> bool:
+        """Whether this is a simulated service: its steps are requests."""
+        return self.side is not None and self.side.serving is not None
 
     @property
     def is_recorded(self) -> bool:

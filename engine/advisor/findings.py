@@ -42,6 +42,7 @@ class Category(StrEnum):
     HOST = "host"
     INPUT = "io"
     CONFIGURATION = "config"
+    SERVING = "serving"
 
 
 class Unit(StrEnum):

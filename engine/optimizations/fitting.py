@@ -12,8 +12,9 @@ _OF_ANY_VENDOR = ("PyTorch", "Megatron", "any", "Python", "scenario", "cannscope
 _SERVING = ("vllm",)
 _NPU = re.compile(r"(?<![a-z])(?:torch_)?npu(?![a-z])")
 """As a word or between underscores and points, not inside "input"."""
-_GPU_ONLY = re.compile(r"cuda|^on gpus")
-"""What is CUDA's own, and notes that name GPUs as the only place ("the same on GPUs" is no such note)."""
+_GPU_ONLY = re.compile(r"cuda(?!graph_mode)|^on gpus")
+"""What is CUDA's own (vLLM's ``cudagraph_mode`` is every device's), and notes that name GPUs as the only place ("the
+same on GPUs" is no such note)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,20 @@ def platform_of_job(job: Job) -> Platform:
 
 
 def fitting(switches: Iterable[Switch], platform: Platform) -> tuple[Switch, ...]:
-    """Returns the switches that can be set on the job: none of CUDA's on Ascend, none of Ascend's on GPUs."""
-    return tuple(
+    """Returns the switches that can be set on the job: none of CUDA's on Ascend, none of Ascend's on GPUs.
+
+    A service is told those of serving engines first.
+    """
+    found = tuple(
         switch
         for switch in switches
         if _fits_devices(switch, platform.is_ascend)
         and (platform.is_serving or not switch.framework.lower().startswith(_SERVING))
         and not (platform.is_pytorch and switch.framework.startswith(("MindSpore", "mindformers")))
     )
+    if platform.is_serving:
+        return tuple(sorted(found, key=lambda switch: not switch.framework.lower().startswith(_SERVING)))
+    return found
 
 
 def _fits_devices(switch: Switch, is_ascend: bool) -> bool:

@@ -18,12 +18,14 @@ class Rule:
         check: Returns what it found, () where all is well. Raises MissingDataError where the job lacks what it needs:
             then it is listed as not checked, never as fine.
         ascend_only: Whether it speaks of what only Ascend devices have; other jobs are not looked at with it.
+        of_services: Whether it looks at simulated services; all others look at training jobs and captures.
     """
 
     id: str
     title: str
     check: Callable[[Examination], Sequence[Finding]]
     ascend_only: bool = False
+    of_services: bool = False
 
 
 def at_best(cost_ns: float) -> Estimate:
