@@ -8,6 +8,8 @@ _DATA = frozenset({"dp", "dp_cp", "data_parallel", "fsdp", "ep_dp", "dp_modulo_e
 _TENSOR = frozenset({"tp", "tensor_parallel", "tp_cp", "mp_tp"})
 _PIPELINE = frozenset({"pp", "pipeline", "pipeline_parallel", "pipeline_model_parallel"})
 _POINT_TO_POINT = ("send", "recv", "receive")
+_CARRIES_ALL_TO_ALL = "kernelsendrecv"
+"""NCCL has one kernel for sends between stages and for all-to-all: alone it does not tell which."""
 _GRADIENT_KINDS = ("allreduce", "reducescatter")
 _GATHER_KINDS = ("allgather",)
 
@@ -29,7 +31,7 @@ def purpose_of(collective: Collective) -> Purpose:
     if words & _PIPELINE and any(word in kind for word in _POINT_TO_POINT):
         return Purpose.PIPELINE
     if any(word in kind for word in _POINT_TO_POINT):
-        return Purpose.PIPELINE if not words else Purpose.OTHER
+        return Purpose.OTHER if words or _CARRIES_ALL_TO_ALL in kind else Purpose.PIPELINE
     if words & _TENSOR:
         return Purpose.TENSOR
     if words and not words & _DATA:

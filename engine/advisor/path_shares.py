@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine.core.number_format import format_duration_ns, format_ratio
-from engine.graph.task_graph import TaskKind
-from engine.replay.critical_path import critical_path
+from engine.graph.task_graph import TaskGraph, TaskKind
+from engine.optimizations.communication.calls import calls_of
+from engine.replay.critical_path import CriticalPath, critical_path
 from engine.whatif.subject import CaptureSubject, Subject
 
+_TRANSFER, _UNSPLIT = "transfer", "communication (unsplit)"
 _NAMES = {
     TaskKind.HOST: "host",
     TaskKind.SYNCHRONIZE: "host",
@@ -15,11 +19,11 @@ _NAMES = {
     TaskKind.VECTOR: "computing",
     TaskKind.MIX: "computing",
     TaskKind.AI_CPU: "AI CPU",
-    TaskKind.COLLECTIVE: "transfer",
+    TaskKind.COLLECTIVE: _TRANSFER,
     TaskKind.COPY: "copies",
     TaskKind.GAP: "unexplained gaps",
 }
-"""Waiting is never on the path: it is on the path of whom is waited for."""
+"""Waiting for an open rank is never on the path: it is on the path of whom is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +60,16 @@ def path_shares(subject: Subject | None) -> PathShares | None:
     parts: dict[str, int] = {}
     for kind, ns in path.by_kind(replayed.graph).items():
         parts[_NAMES[kind]] = parts.get(_NAMES[kind], 0) + ns
-    ordered = dict(sorted(parts.items(), key=lambda item: -item[1]))
+    unsplit_ns = _unsplit_ns(replayed.graph, path)
+    if unsplit_ns:
+        parts[_TRANSFER] -= unsplit_ns
+        parts[_UNSPLIT] = unsplit_ns
+    ordered = dict(sorted(((name, ns) for name, ns in parts.items() if ns), key=lambda item: -item[1]))
     return PathShares(path.length_ns, ordered, path.by_rank(replayed.graph))
+
+
+def _unsplit_ns(graph: TaskGraph, path: CriticalPath) -> int:
+    """Returns the time of collectives on the path whose members are not all open: it may be waiting for others."""
+    calls = calls_of(graph)
+    unsplit = np.isin(path.task, calls.task[~calls.split])
+    return int((path.end_ns - path.start_ns)[unsplit].sum())

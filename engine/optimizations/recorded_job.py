@@ -9,6 +9,11 @@ def environment(plan: CapturePlan, name: str) -> str:
     return next((value for value in values if value), "")
 
 
+def has_environment(plan: CapturePlan) -> bool:
+    """Returns whether the capture says which environment variables its job had."""
+    return any(entry.trace.metadata.environment for entry in plan.capture.job.ranks)
+
+
 def is_gpu(plan: CapturePlan) -> bool:
     """Returns whether the job ran on CUDA or ROCm devices."""
     if plan.device is not None:

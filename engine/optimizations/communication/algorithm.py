@@ -22,7 +22,7 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
-from engine.optimizations.recorded_job import environment, is_gpu
+from engine.optimizations.recorded_job import environment, has_environment, is_gpu
 from engine.runtime.collectives import Algorithm
 from engine.workloads.scenario import Scenario
 
@@ -60,24 +60,32 @@ def _priced(plan: CapturePlan) -> Calls:
 
 
 def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
-    value, name = environment(plan, _VARIABLE), parameters["name"]
+    calls = calls_of(plan.graph)
+    if len(calls) == 0:
+        return no_effect("the capture shows no collectives")
+    value = environment(plan, _VARIABLE)
     current = _recorded_algorithm(value) if value else None
-    if name == AUTO and not value:
-        unset = "" if is_gpu(plan) else f"{_VARIABLE} is not set: "
-        return no_effect(f"{unset}the library picks the algorithm of every collective already")
+    if parameters["name"] == AUTO and not value:
+        return _check_unset(plan)
     if value and current is None:
         return unknown(f"{_VARIABLE}={value} names no algorithm whose cost is known")
     if _chosen(parameters) is not None and _chosen(parameters) is current:
         return already_on(f"{_VARIABLE}={value}")
-    calls = calls_of(plan.graph)
-    if len(calls) == 0:
-        return no_effect("the capture shows no collectives")
     if not calls.split.any():
         return unknown("no collective is split into waiting and transfer: open the peers' captures with this one")
     priced = _priced(plan)
     if plan.device is None or len(priced) == 0:
         return unknown("the capture names no known device or no payloads, so links and algorithms cannot be priced")
     return _compared(plan, priced, current, _chosen(parameters))
+
+
+def _check_unset(plan: CapturePlan) -> Applicability:
+    """Returns that no variable forces an algorithm, or that nothing says so."""
+    if is_gpu(plan):
+        return no_effect("the library picks the algorithm of every collective already")
+    if not has_environment(plan):
+        return unknown(f"the capture lists no environment variables, so whether {_VARIABLE} was set is not known")
+    return no_effect(f"{_VARIABLE} is not set: the library picks the algorithm of every collective already")
 
 
 def _compared(plan: CapturePlan, calls: Calls, current: Algorithm | None, chosen: Algorithm | None) -> Applicability:

@@ -83,7 +83,7 @@ def _compared(before: RankMemory, after: RankMemory) -> Applicability:
     words = f"{format_bytes(new)} instead of {format_bytes(old)} reserved on the fullest rank"
     if abs(new - old) <= SAME_RATIO * old:
         share = f"; {stranded / old:.1%} of it is stranded" if stranded is not None and old else ""
-        return no_effect(f"{words}{share}: there is nothing to defragment")
+        return no_effect(f"{words}{share}: it would save nothing here")
     return applies(words if new < old else f"{words}: more, not less")
 
 
