@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from engine.core.number_format import format_duration_ns
 from profiler_gui.commands.panes import PaneContext
@@ -14,13 +14,12 @@ from profiler_gui.panels.advice.card import RecommendationCard, sentence
 from profiler_gui.session.following import evidence_place, toggles_with
 from profiler_gui.session.rerun_state import Activity
 from profiler_gui.toolkit.fitting_area import FittingArea
+from profiler_gui.toolkit.stage_bar import StageBar
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the advisor is imported after the first paint
     from engine.advisor.recommendations import Recommendation
     from profiler_gui.session.advising import Advised
-
-PROGRESS_STEPS = 1000
 
 
 class AdvicePanel(QWidget):
@@ -35,9 +34,7 @@ class AdvicePanel(QWidget):
         self.cards: list[RecommendationCard] = []
         self.state = _text()
         self.together, self.checked = _text(), _text()
-        self.progress = QProgressBar()
-        self.progress.setAccessibleName(tr("Progress of the advice"))
-        self.progress.setRange(0, PROGRESS_STEPS)
+        self.progress = StageBar(tr("Progress of the advice"))
         self.advise = QPushButton(tr("&Look Again"))
         self.advise.setToolTip(tr("Reruns what could help, one after another"))
         self.advise.clicked.connect(self._reruns.advise)
@@ -123,7 +120,7 @@ class AdvicePanel(QWidget):
             button.setVisible(not is_advising)
         self.advise.setText(tr("&Look Again") if reruns.advice is not None else tr("&Try What Could Help"))
         if not is_advising:
-            self.progress.reset()
+            self.progress.clear_stage()
         self.advise.setEnabled(reruns.place is not None and not reruns.is_busy)
         self.export.setEnabled(reruns.advice is not None and not reruns.is_busy)
         self.state.setText(self._state_text())
@@ -144,8 +141,7 @@ class AdvicePanel(QWidget):
         return ""
 
     def _show_progress(self, ratio: float, what: str) -> None:
-        self.progress.setValue(round(ratio * PROGRESS_STEPS))
-        self.progress.setFormat(what)
+        self.progress.show_stage(ratio, what)
 
 
 def together_text(advice: Advised) -> str:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QProgressBar,
     QPushButton,
     QToolButton,
     QVBoxLayout,
@@ -22,12 +21,11 @@ from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.optimizations.chips import chip_of, refusals_by_id
 from profiler_gui.panels.optimizations.row import ToggleRow
 from profiler_gui.toolkit.fitting_area import FittingArea
+from profiler_gui.toolkit.stage_bar import StageBar
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's optimizations are imported after the first paint
     from engine.optimizations.interface import Group
-
-PROGRESS_STEPS = 1000
 
 
 class OptimizationsPanel(QWidget):
@@ -72,9 +70,7 @@ class OptimizationsPanel(QWidget):
         self.cancel = QPushButton(tr("Cancel"))
         self.cancel.setAccessibleName(tr("Cancel the rerun"))
         self.cancel.clicked.connect(self._reruns.cancel)
-        self.progress = QProgressBar()
-        self.progress.setAccessibleName(tr("Progress of the rerun"))
-        self.progress.setRange(0, PROGRESS_STEPS)
+        self.progress = StageBar(tr("Progress of the rerun"))
         self.state = QLabel()
         self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.state.setWordWrap(True)
@@ -129,6 +125,7 @@ class OptimizationsPanel(QWidget):
         refused = refusals_by_id(self._registry, toggles, reruns.environment)
         for key, row in self.rows.items():
             row.show_toggles(toggles)
+            row.show_platform(reruns.platform)
             row.show_chip(chip_of(row.optimization, reruns.applicability.get(key), refused.get(key, "")))
         self._apply_filter()
         self._update_state()
@@ -146,8 +143,7 @@ class OptimizationsPanel(QWidget):
         self.progress.setVisible(busy)
         self.cancel.setVisible(busy)
         if not busy:
-            self.progress.reset()
-            self.progress.setFormat("")
+            self.progress.clear_stage()
         is_open = self._reruns.place is not None
         self.rerun.setEnabled(is_open and bool(self._session.toggles.on))
         self.clear.setEnabled(bool(self._session.toggles.on))
@@ -167,9 +163,7 @@ class OptimizationsPanel(QWidget):
         return tr("On: {titles}", titles="; ".join(on)) if on else ""
 
     def _show_progress(self, ratio: float, what: str) -> None:
-        self.progress.setValue(round(ratio * PROGRESS_STEPS))
-        self.progress.setFormat(what)
-        self.progress.setToolTip(what)
+        self.progress.show_stage(ratio, what)
 
 
 class _GroupBox(QWidget):
