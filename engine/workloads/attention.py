@@ -53,14 +53,14 @@ def _add_positions(block: BlockBuilder, low: Lowering, source: str, target: str,
             name = "RotaryPositionEmbedding"
             block.compute(name, TaskKind.VECTOR, table, reads, written, shape=_heads_shape(low, count))
             continue
-        part = f"rotary{index}"
+        part, whole = f"rotary{index}", _heads_shape(low, count)
         piece = elements * low.element_bytes
         add_elementwise(block, low, "Neg", elements // 2, reads, {f"{part}_n": piece // 2}, inputs=1)
         table = catalogue.copy(elements, low.dtype)
         block.compute("ConcatD", TaskKind.VECTOR, table, (f"{part}_n", current), {f"{part}_r": piece})
-        add_elementwise(block, low, "Mul", elements, (current,), {f"{part}_c": piece}, inputs=1)
-        add_elementwise(block, low, "Mul", elements, (f"{part}_r",), {f"{part}_s": piece}, inputs=1)
-        add_elementwise(block, low, "Add", elements, (f"{part}_c", f"{part}_s"), written)
+        add_elementwise(block, low, "Mul", elements, (current,), {f"{part}_c": piece}, inputs=1, shape=whole)
+        add_elementwise(block, low, "Mul", elements, (f"{part}_r",), {f"{part}_s": piece}, inputs=1, shape=whole)
+        add_elementwise(block, low, "Add", elements, (f"{part}_c", f"{part}_s"), written, shape=f"{whole};{whole}")
 
 
 def _heads_shape(low: Lowering, count: int) -> str:
@@ -211,7 +211,8 @@ def _add_core_backward_parts(block: BlockBuilder, low: Lowering, heads: int, sou
         table = catalogue.softmax(rows, low.lengths, DType.FP32, grad=True)
         result = "masked_g" if low.dtype is DType.FP32 else "score_g32"
         reads = (given, core_tensors(low)[0])
-        block.compute("SoftmaxGrad", TaskKind.VECTOR, table, reads, {result: scores * FP32_BYTES})
+        shape = shape_text(*[[low.sequences, heads, low.queries[0], low.lengths[0]]] * 2)
+        block.compute("SoftmaxGrad", TaskKind.VECTOR, table, reads, {result: scores * FP32_BYTES}, shape=shape)
         if result != "masked_g":
             cast = catalogue.cast(scores, DType.FP32, low.dtype)
             block.compute("Cast", TaskKind.VECTOR, cast, (result,), {"masked_g": bytes_of})
@@ -242,15 +243,17 @@ def _add_positions_backward(block: BlockBuilder, low: Lowering, size: Int64Array
         reads = ("core_g",) if index == 0 else ("core_g", "qkv_g")
         if low.fusions.rope:
             table = catalogue.rotary(rows, model.head_dim, low.dtype, grad=True)
-            block.compute("RotaryPositionEmbeddingGrad", TaskKind.VECTOR, table, reads, written)
+            block.compute(
+                "RotaryPositionEmbeddingGrad", TaskKind.VECTOR, table, reads, written, shape=_heads_shape(low, count)
+            )
         else:
-            part, piece = f"rotary_g{index}", elements * low.element_bytes
-            add_elementwise(block, low, "Mul", elements, reads, {f"{part}_c": piece}, inputs=1)
-            add_elementwise(block, low, "Mul", elements, reads, {f"{part}_s": piece}, inputs=1)
+            part, piece, whole = f"rotary_g{index}", elements * low.element_bytes, _heads_shape(low, count)
+            add_elementwise(block, low, "Mul", elements, reads, {f"{part}_c": piece}, inputs=1, shape=whole)
+            add_elementwise(block, low, "Mul", elements, reads, {f"{part}_s": piece}, inputs=1, shape=whole)
             add_elementwise(block, low, "Neg", elements // 2, (f"{part}_s",), {f"{part}_n": piece // 2}, inputs=1)
             table = catalogue.copy(elements, low.dtype)
             block.compute("ConcatD", TaskKind.VECTOR, table, (f"{part}_n", f"{part}_s"), {f"{part}_r": piece})
-            add_elementwise(block, low, "Add", elements, (f"{part}_c", f"{part}_r"), written)
+            add_elementwise(block, low, "Add", elements, (f"{part}_c", f"{part}_r"), written, shape=f"{whole};{whole}")
         if model.qk_norm:
             table = catalogue.norm_grad(rows, model.head_dim, low.dtype)
             block.compute("RmsNormGrad", TaskKind.VECTOR, table, ("core_g",), {})

@@ -194,10 +194,11 @@ def add_elementwise(
     *,
     inputs: int = 2,
     dtype: DType | None = None,
+    shape: str = "",
 ) -> None:
-    """Adds an addition, product or the like."""
+    """Adds an addition, product or the like; its input is recorded flat where no shape is given."""
     table = catalogue.elementwise(elements, dtype or low.dtype, inputs=inputs)
-    block.compute(name, TaskKind.VECTOR, table, reads, writes, shape=shape_text([elements[0]]))
+    block.compute(name, TaskKind.VECTOR, table, reads, writes, shape=shape or shape_text([elements[0]]))
 
 
 def add_widening(

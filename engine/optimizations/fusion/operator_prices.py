@@ -12,6 +12,8 @@ from engine.devices.spec import DeviceSpec, DType
 from engine.optimizations.fusion.kernel_shapes import KernelShape, product_size
 from engine.runtime.cost import OperatorTable, catalogue, matmul, operator_durations
 
+_FLOATS = (DType.FP32, DType.FP16, DType.BF16)
+
 Chain: TypeAlias = Sequence[KernelShape]
 OperatorReader: TypeAlias = Callable[[Chain], tuple[OperatorTable, ...]]
 """Returns the operators that replace a chain, () where its shapes do not say."""
@@ -80,16 +82,16 @@ def rope_grad(chain: Chain) -> tuple[OperatorTable, ...]:
 def scaled_masked_softmax(chain: Chain) -> tuple[OperatorTable, ...]:
     """Returns the softmax over the rows of scores, in their own type."""
     item = _first(chain, "softmax")
-    return () if item is None else (catalogue.softmax(item.rows, item.columns, _dtype(chain)),)
+    return () if item is None else (catalogue.softmax(item.rows, item.columns, _narrowest(chain)),)
 
 
 def scaled_masked_softmax_grad(chain: Chain) -> tuple[OperatorTable, ...]:
     """Returns its derivative; where only the number of scores is known, what moving the same bytes costs."""
     item = _first(chain, "softmax_grad", "cast", "mask")
     if item is not None:
-        return (catalogue.softmax(item.rows, item.columns, _dtype(chain), grad=True),)
+        return (catalogue.softmax(item.rows, item.columns, _narrowest(chain), grad=True),)
     elements = max((item.elements for item in chain), default=0)
-    return (catalogue.elementwise(elements, _dtype(chain), inputs=2),) if elements else ()
+    return (catalogue.elementwise(elements, _narrowest(chain), inputs=2),) if elements else ()
 
 
 def cross_entropy(chain: Chain) -> tuple[OperatorTable, ...]:
@@ -200,6 +202,12 @@ def _first(chain: Chain, *words: str) -> KernelShape | None:
 
 def _dtype(chain: Chain) -> DType:
     return next((item.dtype for item in chain if item.dtype is not None), ASSUMED_DTYPE)
+
+
+def _narrowest(chain: Chain) -> DType:
+    """Returns the float of fewest bytes: what goes into and comes out of a chain that computes wide in between."""
+    known = [item.dtype for item in chain if item.dtype in _FLOATS]
+    return min(known, key=lambda dtype: dtype.size_bytes, default=ASSUMED_DTYPE)
 
 
 def _product_dtype(chain: Chain) -> DType:
