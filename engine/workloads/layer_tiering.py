@@ -38,19 +38,37 @@ def with_cold_layers(items: Sequence[Item], held: PersistentMemory, scenario: Sc
         items: Program of a step.
         held: What lives as long as the job.
         scenario: The job, with its tiers.
-
-    Raises:
-        ScenarioError: No layer's uses lie far enough apart.
     """
     tiering = scenario.memory.tiering
     if tiering is None or not (held.weights or held.gradients):
         return tuple(items)
     moves = _Moves(items, held, tiering.prefetch_distance)
-    for name, ids, plan in (("weights", held.weights, moves.weights), ("gradients", held.gradients, moves.gradients)):
-        if ids and not plan(ids, optimizer_reads_weights(scenario)):
+    if held.weights:
+        moves.weights(held.weights, optimizer_reads_weights(scenario))
+    if held.gradients:
+        moves.gradients(held.gradients)
+    return moves.program()
+
+
+def check_cold_layers(scenario: Scenario, stages: Sequence[tuple[Sequence[Item], PersistentMemory]]) -> None:
+    """Raises ScenarioError where a class of cold tensors never leaves HBM on any stage.
+
+    Args:
+        scenario: The job, with its tiers.
+        stages: Of every stage: its program with the moves, and what it holds.
+    """
+    tiering = scenario.memory.tiering
+    for name in ("weights", "gradients"):
+        if tiering is None or not scenario.memory.is_cold(name):
+            continue
+        moved = any(
+            item.kind in (ItemKind.EVICT, ItemKind.DROP) and item.slot in getattr(held, name)
+            for items, held in stages
+            for item in items
+        )
+        if not moved:
             message = f"no layer's {name} have uses more than prefetch_distance {tiering.prefetch_distance} apart"
             raise ScenarioError(f"memory.tiering: {message}; lower it, or keep {name} in HBM")
-    return moves.program()
 
 
 @dataclass(eq=False)
@@ -65,30 +83,25 @@ class _Moves:
     def __post_init__(self) -> None:
         self._blocks = [at for at, item in enumerate(self.items) if item.kind is ItemKind.BLOCK]
 
-    def weights(self, ids: range, optimizer_reads: bool) -> bool:
-        """Plans the moves of the layers' weights; returns whether there are any."""
-        moved = False
+    def weights(self, ids: range, optimizer_reads: bool) -> None:
+        """Plans the moves of the layers' weights."""
         last = len(self._blocks) - 1
         for block, uses in zip(ids, self._uses("layer."), strict=True):
             changed = True
             stops = [*uses, last] if optimizer_reads else uses
             for after, until in pairwise(stops):
                 if self._hole(block, after + 1, until, leaves=changed, waits=after):
-                    changed, moved = False, True
+                    changed = False
             if not optimizer_reads and uses[-1] + 1 < last:
                 self._add(ItemKind.DROP, block, uses[-1] + 1)
                 self._add(ItemKind.TAKE, block, last)
-                moved = True
-        return moved
 
-    def gradients(self, ids: range, _: bool) -> bool:
-        """Plans the moves of the layers' gradients; returns whether there are any."""
-        moved = False
+    def gradients(self, ids: range) -> None:
+        """Plans the moves of the layers' gradients."""
         for number, (block, uses) in enumerate(zip(ids, self._uses("layer.backward"), strict=True)):
             starts = [1 + number, *(use + 1 for use in uses[:-1])]
             for start, until in zip(starts, uses, strict=True):
-                moved |= self._hole(block, start, until, leaves=True, waits=start - 1)
-        return moved
+                self._hole(block, start, until, leaves=True, waits=start - 1)
 
     def program(self) -> tuple[Item, ...]:
         """Returns the items with the moves between them."""

@@ -1,5 +1,6 @@
 """What a run keeps between steps: prices, programs, and the memory of every class of ranks."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,18 +9,19 @@ from engine.core.arrays import Int64Array
 from engine.core.errors import ScenarioError
 from engine.runtime.cost.parameters import load_parameters
 from engine.workloads.acting import acting_scenario
+from engine.workloads.blocks import Block
 from engine.workloads.communication_settings import job_network
 from engine.workloads.driver_costs import load_driver_costs
 from engine.workloads.host_dispatch import dispatching_device, replays_graphs
 from engine.workloads.items import Item
 from engine.workloads.job_allocator import new_job_allocator
 from engine.workloads.job_memory import JobMemory, MemoryRecord
-from engine.workloads.layer_tiering import with_cold_layers
+from engine.workloads.layer_tiering import check_cold_layers, with_cold_layers
 from engine.workloads.lowering import fusions_of
 from engine.workloads.memory_plan import MemoryPlan, add_blocks, kept_by, memory_plan
 from engine.workloads.offloading import check_offload, offload_distance, offloaded_items
 from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING
-from engine.workloads.persistent_memory import cold_bytes, persistent_memory
+from engine.workloads.persistent_memory import PersistentMemory, cold_bytes, persistent_memory
 from engine.workloads.program import StageProgram, lowering_of, stage_program, step_blocks, transfer_bytes
 from engine.workloads.scenario import LengthDistribution, OutOfMemoryPolicy, Scenario, WorkloadKind
 from engine.workloads.sequence_lengths import RunLengths, draw_lengths
@@ -123,6 +125,8 @@ def prepared_run(scenario: Scenario) -> RunState:
     lengths = draw_lengths(scenario, replicas)
     network = job_network(scenario)
     programs = tuple(_program(scenario, stage) for stage in range(scenario.parallel.pipeline))
+    held = [persistent_memory(scenario, program.weights) for program in programs]
+    check_cold_layers(scenario, [(program.items, own) for program, own in zip(programs, held, strict=True)])
     low = lowering_of(scenario, lengths.known)
     state = RunState(
         asked=asked,
@@ -140,11 +144,18 @@ def prepared_run(scenario: Scenario) -> RunState:
         classes=tuple(RankClass(stage, replica) for stage in range(len(programs)) for replica in range(replicas)),
         upkeep=upkeep_of(scenario),
     )
-    blocks = step_blocks(scenario, low.with_lengths(lengths.known[:1]))
+    _add_memories(state, held, step_blocks(scenario, low.with_lengths(lengths.known[:1])))
+    state.price(scenario.batch.micro)
+    _offload(state)
+    return state
+
+
+def _add_memories(state: RunState, held: Sequence[PersistentMemory], blocks: Mapping[str, Block]) -> None:
+    """Gives every class of ranks its memory, with nothing in it yet."""
+    scenario = state.scenario
     costs = load_driver_costs(scenario.device)
     for number, ranks in enumerate(state.classes):
-        program = programs[ranks.stage]
-        sizes = persistent_memory(scenario, program.weights).sizes
+        program, sizes = state.programs[ranks.stage], held[ranks.stage].sizes
         plan = memory_plan(
             blocks,
             state.transfer_bytes,
@@ -157,9 +168,6 @@ def prepared_run(scenario: Scenario) -> RunState:
         allocator = new_job_allocator(scenario)
         state.persistent.append(sizes)
         state.memories.append(JobMemory(allocator, plan, costs, scenario.memory.long_lived, generator))
-    state.price(scenario.batch.micro)
-    _offload(state)
-    return state
 
 
 def _offload(state: RunState) -> None:

@@ -165,6 +165,22 @@ def _used(item: Item, items: tuple[Item, ...], held: Any) -> list[int]:
     return used + ([held.gradients[number]] if held.gradients and item.block.startswith("layer.backward") else [])
 
 
+@pytest.mark.parametrize("name", ["weights", "gradients"])
+def test_a_distance_that_keeps_every_layer_is_refused(name: str) -> None:
+    model = {**MODEL, "layers": 1, "dtype": "fp32"}
+    with pytest.raises(ScenarioError, match=f"no layer's {name} have uses more than prefetch_distance 9 apart"):
+        simulate(scenario([name], 9, model=model))
+
+
+def test_a_stage_without_room_for_moves_keeps_its_layers_where_another_has_room() -> None:
+    tables = {"device": {"preset": "910b2", "count": 4}, "parallel": {"pipeline": 4}}
+    batch = {"micro": 1, "global": 4, "sequence_length": 1024}
+    state = prepared_run(scenario(["gradients"], 6, batch=batch, **tables))
+    evicts = [sum(item.kind is ItemKind.EVICT for item in program.items) for program in state.programs]
+    assert evicts[0] > 0
+    assert evicts[-1] == 0
+
+
 def test_gradients_leave_only_after_what_writes_them() -> None:
     (graph, result), _ = next(scheduled_steps(scenario(["gradients"]), ALONE, 1))
     copies = np.flatnonzero(graph.kind == TaskKind.COPY)
@@ -176,7 +192,6 @@ def test_gradients_leave_only_after_what_writes_them() -> None:
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({"model": {**MODEL, "layers": 1}}, "have uses more than prefetch_distance 9 apart"),
         ({"memory": {"on_out_of_memory": "split"}}, "abort"),
         ({"optimizations": {"memory.offload": {}}}, "keep one of the two"),
         ({"memory": {"limit_bytes": 1 << 50}, "model": {**MODEL, "layers": 512, "hidden": 8192, "ffn": 32768}}, "DDR"),
