@@ -16,6 +16,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from profiler_gui.commands.panes import NO_DOCKS, PaneContext, PaneFactory, PanePlace
 from profiler_gui.panels.advice.actions import advice_commands
+from profiler_gui.panels.history.actions import history_commands
+from profiler_gui.panels.serving.actions import serving_commands
 from profiler_gui.panels.whatif.actions import whatif_commands
 from profiler_gui.session.failure import failure_of
 from profiler_gui.session.opening import cache_directory
@@ -46,7 +48,7 @@ def pane_factories() -> tuple[PaneFactory, ...]:
     """Returns every pane in the order of the rail and of the docks, fresh for one window.
 
     A pane's widgets are imported when it is first seen: what is imported here delays the first paint. Keys of pages:
-    Ctrl+1 Overview, 2 Timeline, 3 Memory, 4 Communication, 5 Fusion, 6 What-if.
+    Ctrl+1 Overview, 2 Timeline, 3 Memory, 4 Communication, 5 Fusion, 6 What-if, 7 Serving, 8 Benchmarks.
     """
     return (
         PaneFactory("overview", "&Overview", PanePlace.PAGE, _overview, key="Ctrl+1", docks=NO_DOCKS),
@@ -62,6 +64,26 @@ def pane_factories() -> tuple[PaneFactory, ...]:
             whatif_commands,
             key="Ctrl+6",
             docks=frozenset({PanePlace.LEFT}),
+        ),
+        PaneFactory(
+            "serving",
+            "&Serving",
+            PanePlace.PAGE,
+            _serving,
+            serving_commands,
+            key="Ctrl+7",
+            docks=NO_DOCKS,
+            needs_capture=False,
+        ),
+        PaneFactory(
+            "history",
+            "&Benchmarks",
+            PanePlace.PAGE,
+            _history,
+            history_commands,
+            key="Ctrl+8",
+            docks=NO_DOCKS,
+            needs_capture=False,
         ),
         PaneFactory("optimizations", "Optimi&zations", PanePlace.LEFT, _optimizations),
         PaneFactory("advice", "Re&commendations", PanePlace.LEFT, _advice, advice_commands),
@@ -110,6 +132,18 @@ def _whatif(context: PaneContext) -> QWidget:
     from profiler_gui.panels.whatif.page import WhatIfPage
 
     return WhatIfPage(context, _timeline_of)
+
+
+def _serving(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.serving.page import ServingPage
+
+    return ServingPage(context)
+
+
+def _history(context: PaneContext) -> QWidget:
+    from profiler_gui.panels.history.page import HistoryPage
+
+    return HistoryPage(context)
 
 
 def _timeline_of(context: PaneContext) -> QWidget:

@@ -94,6 +94,7 @@ class PaneFactory:
         key: Shortcut that brings it to the front.
         docks: For a page: where docks stand beside it until the user arranges them otherwise. Every page keeps a
             layout of its own.
+        needs_capture: For a page: whether it shows nothing without a capture that is open.
     """
 
     id: str
@@ -104,3 +105,4 @@ class PaneFactory:
     settings: tuple[SettingDescriptor[Any], ...] = field(default=())
     key: str = ""
     docks: frozenset[PanePlace] = frozenset({PanePlace.RIGHT})
+    needs_capture: bool = True

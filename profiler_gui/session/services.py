@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from profiler_gui.session.failure import Failure
 from profiler_gui.session.jobs import LatestJob
 from profiler_gui.session.rate_sweep import sweep_in_worker
+from profiler_gui.session.scenario_reading import SERVING, read_document
 from profiler_gui.session.serving_runs import (
     LateFound,
     RatePoint,
@@ -69,6 +70,8 @@ class Services(QObject):
         self._session = session
         self._place: ServicePlace | None = None
         self._known = _Known()
+        self._scenario: Path | None = None
+        self._is_of_capture = False
         self._request = NOBODY
         self._job = LatestJob(self)
         self._job.running_changed.connect(self.busy_changed)
@@ -81,6 +84,7 @@ class Services(QObject):
         self._debounce.setInterval(SERVE_AFTER_MS)
         self._debounce.timeout.connect(self.serve)
         session.toggles_changed.connect(self._follow_toggles)
+        session.document_changed.connect(self._follow_document)
 
     # What is known
 
@@ -201,12 +205,27 @@ class Services(QObject):
         self._debounce.stop()
         self._job.cancel()
         self._place = None
+        self._is_of_capture = False
         self._known = _Known()
         self.select(NOBODY)
 
     def _start(self, call: Call) -> None:
         assert self._place is not None  # noqa: S101 - looked at by the callers
         self._job.start(call, ServeRequest(self._place, self._chosen))
+
+    def _follow_document(self) -> None:
+        """Opens the service a capture was simulated from, and closes it with the capture."""
+        document = self._session.document
+        path = document.scenario if document is not None else None
+        if path == self._scenario:
+            return
+        self._scenario = path
+        if self._is_of_capture:
+            self.close_service()
+        scenario = read_document(path, self.failed.emit) if path is not None else None
+        if path is not None and scenario is not None and scenario.get("kind") == SERVING:
+            self.open(scenario, path.parent)
+            self._is_of_capture = True
 
     def _follow_toggles(self) -> None:
         if self._place is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject
 
 from profiler_gui.session.annotations import Annotations
+from profiler_gui.session.benchmarks import Benchmarks
 from profiler_gui.session.document import Document, Run
 from profiler_gui.session.edits import Edits
 from profiler_gui.session.filters import SearchQuery, neighbour
@@ -18,6 +19,7 @@ from profiler_gui.session.opener import Opener
 from profiler_gui.session.place import NOWHERE, Place, at_rank, at_selection, at_step, first_place
 from profiler_gui.session.reruns import Reruns
 from profiler_gui.session.selection import NOTHING, EventSelection, Selection
+from profiler_gui.session.services import Services
 from profiler_gui.session.state import SessionState
 from profiler_gui.session.toggles import Toggles
 from profiler_gui.session.viewport import Viewport, around, clamped, panned, zoomed
@@ -35,6 +37,8 @@ class Session(SessionState):
 
     Attributes:
         reruns: What optimizations make of run A.
+        services: A simulated service, and what toggles make of it.
+        benchmarks: Benchmarks of the past.
     """
 
     def __init__(self, cache_directory: Path, parent: QObject | None = None) -> None:
@@ -49,6 +53,8 @@ class Session(SessionState):
         opener.opened.connect(self.show)
         opener.analysed.connect(self._take_summary)
         self.reruns = Reruns(self, cache_directory)
+        self.services = Services(self)
+        self.benchmarks = Benchmarks(self)
         self._search.failed.connect(self.failed)
         self._search.found.connect(self._take_matches)
 
@@ -117,6 +123,7 @@ class Session(SessionState):
     def close(self) -> None:
         """Ends the worker and all threads. Must be called before the program ends."""
         self.reruns.close()
+        self.services.close()
         self._opener.close()
         self._search.close()
 

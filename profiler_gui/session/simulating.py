@@ -16,6 +16,7 @@ from profiler_gui.session.opening import SCENARIO_NAME, OpenRequest, open_in_wor
 
 if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
     from engine.analyses.summary import JobSummary
+    from engine.workloads.scenario import Scenario
     from profiler_gui.session.worker import JobContext
 
 RUNNING_SHARE = 0.6
@@ -69,16 +70,32 @@ def simulate_in_worker(context: JobContext, request: SimulationRequest) -> JobSu
     from engine.core.progress import part_of
     from engine.report.run_capture import write_run
     from engine.report.simulation import run_ending
+    from engine.workloads.scenario import WorkloadKind
     from engine.workloads.scenario_file import scenario_from_document
     from engine.workloads.simulate import simulate
 
     scenario = scenario_from_document(request.document, request.folder)
+    if scenario.kind is WorkloadKind.SERVING:
+        return _serve_in_worker(context, request, scenario)
     result = simulate(scenario, part_of(context.progress, 0.0, RUNNING_SHARE), context.cancel)
     if not result.profiled.steps:
         message = f"{run_ending(result)}; no step to be recorded was reached"
         raise ScenarioError(message)
     writing = part_of(context.progress, RUNNING_SHARE, SIMULATING_SHARE)
     write_run(result, request.directory, LEVEL, writing, context.cancel)
+    keep_scenario(request)
+    return open_in_worker(context, request.opening, start_ratio=SIMULATING_SHARE)
+
+
+def _serve_in_worker(context: JobContext, request: SimulationRequest, scenario: Scenario) -> JobSummary:
+    """Serves the scenario, writes one device of it, opens that and returns the analyses."""
+    from engine.core.progress import part_of
+    from engine.report.run_capture import write_service
+    from engine.workloads.serving.simulate import simulate_serving
+
+    result = simulate_serving(scenario, part_of(context.progress, 0.0, RUNNING_SHARE), context.cancel)
+    writing = part_of(context.progress, RUNNING_SHARE, SIMULATING_SHARE)
+    write_service(result, request.directory, writing, context.cancel)
     keep_scenario(request)
     return open_in_worker(context, request.opening, start_ratio=SIMULATING_SHARE)
 
@@ -93,7 +110,7 @@ def keep_scenario(request: SimulationRequest) -> None:
     from engine.workloads.scenario_text import scenario_text
 
     document = dict(request.document)
-    for table, key in (("parallel", "file"), ("memory", "rules")):
+    for table, key in (("parallel", "file"), ("memory", "rules"), ("serving", "file")):
         if key in document.get(table, {}):
             document[table] = {**document[table], key: str((request.folder / document[table][key]).absolute())}
     path = request.directory / SCENARIO_NAME

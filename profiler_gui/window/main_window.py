@@ -68,6 +68,7 @@ class MainWindow(QMainWindow):
             self.commands.add(*factory.commands(self.context))
         self.actions_of_commands = Actions(self, self.commands, session, KeyPreset(settings.value(KEY_PRESET)))
         self._page_hosts = {page.id: PaneHost(page, self.context, None) for page in self.pages}
+        self._free_pages = frozenset(page.id for page in self.pages if not page.needs_capture)
         self._page = ""
         self.welcome = Welcome(self.ask_for_file, self.ask_for_folder, self.show_new_simulation, settings)
         self.rail = Rail(self.pages)
@@ -232,12 +233,18 @@ class MainWindow(QMainWindow):
         session.document_changed.connect(self._show_document)
         session.failed.connect(self.show_failure)
         session.reruns.failed.connect(self.show_failure)
+        session.services.failed.connect(self.show_failure)
+        session.benchmarks.failed.connect(self.show_failure)
         session.reruns.scored.connect(self._show_score)
         settings.changed.connect(self._apply_setting)
 
     def _show_document(self) -> None:
         document, candidate = self.context.session.document, self.context.session.candidate
         self.rail.set_usable(document is not None)
+        if document is None and self._page in self._free_pages:
+            self.setWindowTitle(tr("CannScope"))
+            self.actions_of_commands.update_states()
+            return
         if document is None:
             self._page = ""
             self.stack.setCurrentWidget(self.welcome)

@@ -22,6 +22,7 @@ class Rail(QWidget):
     def __init__(self, pages: tuple[PaneFactory, ...], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(tr("Pages"))
+        self._free = {page.id for page in pages if not page.needs_capture}
         texts = [tr(page.title).replace("&", "") for page in pages]
         self._text_px = max((self.fontMetrics().horizontalAdvance(text) for text in texts), default=0)
         self._group = QButtonGroup(self)
@@ -42,9 +43,9 @@ class Rail(QWidget):
             self._buttons[page].setChecked(True)
 
     def set_usable(self, usable: bool) -> None:
-        """Makes the buttons usable, as when a capture is open."""
-        for button in self._buttons.values():
-            button.setEnabled(usable)
+        """Makes the buttons usable, as when a capture is open; those of pages that need none always are."""
+        for page, button in self._buttons.items():
+            button.setEnabled(usable or page in self._free)
 
     def _button(self, page: PaneFactory) -> QToolButton:
         button = QToolButton()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from profiler_gui.commands.command import Command, with_document
+from profiler_gui.commands.command import Command, always, with_document
 from profiler_gui.session.document import Run
 from profiler_gui.session.selection import NOTHING
 from profiler_gui.session.session import Session
@@ -161,7 +161,7 @@ def _view_commands(window: MainWindow) -> tuple[Command, ...]:
             partial(window.show_pane, page.id),
             (page.key,) if page.key else (),
             menu=VIEW,
-            is_enabled=with_document,
+            is_enabled=with_document if page.needs_capture else always,
         )
         for page in window.pages
     )

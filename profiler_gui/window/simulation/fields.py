@@ -19,6 +19,9 @@ class Group(StrEnum):
     BATCH = "Batch"
     MEMORY = "Memory"
     LENGTH = "Run"
+    REQUESTS = "Requests"
+    ENGINE = "Engine"
+    LIMITS = "Limits"
 
 
 @dataclass(frozen=True, slots=True)
