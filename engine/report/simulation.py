@@ -58,6 +58,7 @@ def scenario_document(scenario: Scenario) -> dict[str, Any]:
         "seed": scenario.seed,
         "model": scenario.model.id,
         "device": scenario.device.id,
+        "device_title": scenario.device.title,
         "device_count": scenario.device_count,
         "parallel": {
             "data": parallel.data,
