@@ -1,5 +1,9 @@
 """Prefix cache: blocks of keys and values of prompts are kept for requests that begin alike."""
 
+from pathlib import Path
+
+import numpy as np
+
 from engine.core.number_format import format_ratio
 from engine.optimizations.answers import already_on, applies, capture_unchanged, no_effect, switched_on
 from engine.optimizations.interface import (
@@ -12,6 +16,8 @@ from engine.optimizations.interface import (
 )
 from engine.optimizations.serving.service import check_served_capture, only_continuous, service_of
 from engine.workloads.scenario import Scenario
+from engine.workloads.serving.recorded_requests import recorded_requests
+from engine.workloads.serving.request_stream import continued
 from engine.workloads.serving.settings import ServingSettings
 from engine.workloads.serving.settings_file import optimized
 
@@ -30,7 +36,7 @@ def _shared(settings: ServingSettings) -> Applicability:
     """Returns whether prompts begin alike, and how much of them."""
     requests = settings.requests
     if requests.file:
-        return no_effect(f"{requests.file} does not say which prompts begin alike")
+        return _recorded(requests.file)
     size = settings.block_tokens
     shared = min(requests.shared_tokens, round(requests.prompt.mean)) if requests.shared_prefixes else 0
     whole = shared // size * size
@@ -43,6 +49,15 @@ def _shared(settings: ServingSettings) -> Applicability:
         told = f"{whole:,} of {requests.prompt.mean:,.0f} tokens of a prompt ({ratio}) are one of "
         said = f"{told}{requests.shared_prefixes:,} shared texts{'; ' if said else ''}{said}"
     return applies(said)
+
+
+def _recorded(file: str) -> Applicability:
+    """Returns whether recorded sessions go on from what was said. Raises ScenarioError where they cannot be read."""
+    stream = recorded_requests(Path(file))
+    count = int(np.count_nonzero(continued(stream)))
+    if not count:
+        return no_effect(f"no turn of a session in {Path(file).name} is long enough to begin with the one before")
+    return applies(f"{count:,} of {len(stream):,} recorded requests have a later turn that can begin with them")
 
 
 PREFIX_CACHE = Optimization(

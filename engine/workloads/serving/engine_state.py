@@ -47,7 +47,7 @@ class Requests(NamedTuple):
     ``arrival_ns`` of a request with ``follower_of`` others is filled in when that one ends; ``think_ns`` is how long
     after. ``next_request`` is who comes after its end, −1 for nobody. ``computed`` counts tokens whose keys and values
     are there, ``made`` tokens of the answer so far, ``own_blocks`` blocks it holds alone, ``shared_blocks`` blocks of
-    its shared text, ``phase`` the row of its open phase.
+    its shared text, ``continued`` whether a later turn begins with all it said.
     """
 
     arrival_ns: Int64Array
@@ -69,6 +69,7 @@ class Requests(NamedTuple):
     own_blocks: Int64Array
     shared_blocks: Int64Array
     fresh: Int64Array
+    continued: UInt8Array
 
 
 class Log(NamedTuple):

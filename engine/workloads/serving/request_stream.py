@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.core.arrays import Int32Array, Int64Array
+from engine.core.arrays import BoolArray, Int32Array, Int64Array
 from engine.core.units import NS_PER_S
 from engine.trace.strings import ABSENT
 from engine.workloads.serving.settings import Arrival, RequestSettings, TokenLengths
@@ -37,6 +37,20 @@ class RequestStream:
 
     def __len__(self) -> int:
         return len(self.arrival_ns)
+
+
+def continued(stream: RequestStream) -> BoolArray:
+    """Returns which requests have a later turn in their session that begins with all they said, bool, shape (n,).
+
+    Recorded requests do not tell texts: a turn is taken to begin with the one before where it is long enough to.
+    """
+    order = np.argsort(stream.session, kind="stable")
+    this, following = order[:-1], order[1:]
+    same = (stream.session[this] == stream.session[following]) & (stream.session[this] != ABSENT)
+    said = stream.prompt_tokens[this] + stream.output_tokens[this]
+    found = np.zeros(len(stream), dtype=np.bool_)
+    found[this] = same & (stream.prompt_tokens[following] >= said)
+    return found
 
 
 def drawn_requests(settings: RequestSettings, seed: int) -> RequestStream:

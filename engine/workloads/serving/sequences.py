@@ -132,7 +132,7 @@ def give_out(rules, requests, queues, blocks, batch, counts, log):
 def _leave(rules, requests, blocks, request):
     """Gives a finished sequence's blocks back; the full ones of a session are kept for its next turn."""
     own = requests.own_blocks[request]
-    if rules.caches and requests.session[request] >= 0 and requests.next_request[request] >= 0:
+    if rules.caches and requests.continued[request] == 1:
         full = requests.computed[request] // rules.block_tokens - requests.shared_blocks[request]
         keep_session(blocks, rules.prefix_count + requests.session[request], own, max(min(full, own), 0))
     else:

@@ -14,7 +14,7 @@ from engine.workloads.serving.engine_kernel import advance
 from engine.workloads.serving.iteration_prices import IterationPrices
 from engine.workloads.serving.kv_blocks import CACHED, FREE, HELD, SHARED, Blocks, new_blocks
 from engine.workloads.serving.queues import new_queues, will_come
-from engine.workloads.serving.request_stream import RequestStream
+from engine.workloads.serving.request_stream import RequestStream, continued
 from engine.workloads.serving.settings import Preemption, ServingSettings
 
 _ITERATIONS_PER_CALL = 20_000
@@ -144,6 +144,7 @@ def _requests(stream: RequestStream) -> state.Requests:
         own_blocks=filled(0),
         shared_blocks=filled(0),
         fresh=filled(0),
+        continued=continued(stream).astype(np.uint8),
     )
 
 

@@ -69,7 +69,6 @@ def test_switching_on_leaves_the_scenario_alone_and_is_already_on_afterwards(tmp
         ("serving.prefix_cache", SHARED, Verdict.APPLIES, "288 of 600 tokens of a prompt (48 %)"),
         ("serving.prefix_cache", "", Verdict.NO_EFFECT, "each begins differently"),
         ("serving.prefix_cache", SHARED.replace("300", "10"), Verdict.NO_EFFECT, "a block has 16"),
-        ("serving.prefix_cache", 'file = "x.csv"\n', Verdict.NO_EFFECT, "does not say which"),
         ("serving.prefix_cache", "requests = { turns = 3 }\n", Verdict.APPLIES, "3 in a session"),
         ("serving.prefix_cache", SHARED + 'batching = "static"\n', Verdict.NO_EFFECT, "stay together"),
         ("serving.prefix_cache", SHARED + "prefix_cache_enable = true\n", Verdict.ALREADY_ON, "whatever memory leaves"),
@@ -103,6 +102,16 @@ def test_toggles_say_what_they_do_to_a_service(tmp_path, identifier, body, expec
     answer = verdict(tmp_path, identifier, body)
     assert answer.verdict is expected, answer.reason
     assert word in answer.reason
+
+
+def test_recorded_sessions_share_what_was_said_where_they_are_long_enough(tmp_path):
+    rows = "arrival_s,prompt_tokens,output_tokens,session\n0,100,10,a\n9,{},10,a\n"
+    (tmp_path / "x.csv").write_text(rows.format(200))
+    assert "1 of 2 recorded requests" in verdict(tmp_path, "serving.prefix_cache", 'file = "x.csv"\n').reason
+    served = simulate_serving(scenario(tmp_path, 'file = "x.csv"\nprefix_cache = true\n'))
+    assert served.run.requests.cached_tokens.tolist() == [0, 96]
+    (tmp_path / "x.csv").write_text(rows.format(50))
+    assert verdict(tmp_path, "serving.prefix_cache", 'file = "x.csv"\n').verdict is Verdict.NO_EFFECT
 
 
 def test_more_places_apply_to_a_service_that_is_dynamic_already(tmp_path):
