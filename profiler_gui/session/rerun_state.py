@@ -17,6 +17,7 @@ from profiler_gui.session.run_tree import BASELINE, RunTree, TriedRun
 
 if TYPE_CHECKING:  # the engine's what-ifs are imported after the first paint
     from engine.advisor.tuning import Round
+    from engine.optimizations.fitting import Platform
     from engine.optimizations.interface import Applicability
     from engine.optimizations.selection import Refusal
     from engine.whatif.results import Side
@@ -139,6 +140,11 @@ class RerunState(QObject):
     def environment(self) -> Mapping[str, str]:
         """Environment variables of the recorded job: switches that conflict with optimizations."""
         return self._known.description.environment if self._known.description else {}
+
+    @property
+    def platform(self) -> Platform | None:
+        """What the subject runs on, which decides about switches; None until that is known."""
+        return self._known.description.platform if self._known.description else None
 
     @property
     def is_described(self) -> bool:

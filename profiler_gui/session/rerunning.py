@@ -17,6 +17,7 @@ from profiler_gui.session.toggles import Chosen, text_of
 
 if TYPE_CHECKING:  # the engine's what-ifs are imported after the first paint
     from engine.core.progress import CancelToken, Progress
+    from engine.optimizations.fitting import Platform
     from engine.optimizations.interface import Applicability
     from engine.trace import Job
     from engine.whatif.results import Side, WhatIf
@@ -79,10 +80,12 @@ class Described:
     Attributes:
         applicability: By id, at default parameters.
         environment: Environment variables of the recorded job, for conflicts.
+        platform: What it runs on, for switches; None for all of them.
     """
 
     applicability: Mapping[str, Applicability]
     environment: Mapping[str, str]
+    platform: Platform | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,7 +205,8 @@ def _described(subject: Any) -> Described:
     from engine.optimizations.catalogue import optimization_registry
     from engine.whatif.run import applicability
 
-    return Described(dict(applicability(subject, optimization_registry())), dict(subject.environment))
+    found = applicability(subject, optimization_registry())
+    return Described(dict(found), dict(subject.environment), subject.platform)
 
 
 def _portable(answer: WhatIf) -> WhatIf:

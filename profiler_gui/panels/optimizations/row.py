@@ -14,6 +14,7 @@ from profiler_gui.toolkit.theme import Theme
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's optimizations are imported after the first paint
+    from engine.optimizations.fitting import Platform
     from engine.optimizations.interface import Optimization, Switch
     from profiler_gui.session.toggles import Toggles
 
@@ -51,8 +52,9 @@ class ToggleRow(QWidget):
         below.setContentsMargins(INDENT_PX, 0, 0, 0)
         below.setSpacing(2)
         below.addWidget(self.reason)
-        if optimization.switches:
-            below.addWidget(SwitchLine(optimization.switches))
+        self.switch = SwitchLine(self)
+        below.addWidget(self.switch)
+        self.show_platform(None)
         if self.parameters is not None:
             self.parameters.edited.connect(self.edited)
             below.addWidget(self.parameters)
@@ -68,6 +70,13 @@ class ToggleRow(QWidget):
         if self.parameters is not None:
             self.parameters.show_values(toggles.parameters_of(self.optimization.id))
             self.parameters.setVisible(self.optimization.id in toggles.on)
+
+    def show_platform(self, platform: Platform | None) -> None:
+        """Shows the real switches that can be set there; all while that is not known."""
+        from engine.optimizations.fitting import fitting
+
+        switches = self.optimization.switches
+        self.switch.show_switches(switches if platform is None else fitting(switches, platform))
 
     def show_chip(self, chip: ChipText) -> None:
         """Says what it does here."""
@@ -102,24 +111,37 @@ class ShortenedBox(QCheckBox):
 
 
 class SwitchLine(QWidget):
-    """The real switch, shortened to one line, with a button that copies it."""
+    """The real switch, shortened to one line, with a button that copies it; hidden where there is none."""
 
-    def __init__(self, switches: tuple[Switch, ...], parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._switch = switches[0]
-        self._label = _Shortened(self._switch.switch)
-        self._label.setToolTip("\n\n".join(switch_text(item) for item in switches))
+        self._switches: tuple[Switch, ...] = ()
+        self._label = _Shortened()
         self.button = QToolButton()
         self.button.setText(tr("Copy"))
         self.button.setAutoRaise(True)
-        self.button.setAccessibleName(tr("Copy switch: {switch}", switch=self._switch.switch))
         self.button.setToolTip(tr("Copies the switch as it is set, called or written"))
-        self.button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._switch.switch))
+        self.button.clicked.connect(self._copy)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(4)
         row.addWidget(self._label, 1)
         row.addWidget(self.button)
+
+    def show_switches(self, switches: tuple[Switch, ...]) -> None:
+        """Shows the first, and all of them in the tooltip."""
+        self.setVisible(bool(switches))
+        if switches == self._switches:
+            return
+        self._switches = switches
+        if not switches:
+            return
+        self._label.show_whole(switches[0].switch)
+        self._label.setToolTip("\n\n".join(switch_text(item) for item in switches))
+        self.button.setAccessibleName(tr("Copy switch: {switch}", switch=switches[0].switch))
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._switches[0].switch)
 
 
 def switch_text(switch: Switch) -> str:
@@ -131,13 +153,18 @@ def switch_text(switch: Switch) -> str:
 class _Shortened(QLabel):
     """One line in the fixed font, its end cut off where there is no room; the whole stays in the tooltip."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._whole = " ".join(text.split())
+        self._whole = ""
         self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setAccessibleName(self._whole)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def show_whole(self, text: str) -> None:
+        """Shows another text."""
+        self._whole = " ".join(text.split())
+        self.setAccessibleName(self._whole)
+        self._shorten()
 
     def minimumSizeHint(self) -> QSize:
         """Qt: any width will do."""
@@ -146,6 +173,9 @@ class _Shortened(QLabel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Qt: another width shows more or less of it."""
         super().resizeEvent(event)
+        self._shorten()
+
+    def _shorten(self) -> None:
         self.setText(self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, self.width()))
 
     def sizeHint(self) -> QSize:

@@ -93,14 +93,19 @@ def whatif_commands(context: PaneContext) -> tuple[Command, ...]:
 
 
 def switches_text(session: Session) -> str:
-    """Returns the real switches of what is on, a line each below the name of what it switches on."""
+    """Returns the real switches of what is on, as far as the job can have them, below the name of what they do."""
     from engine.optimizations.catalogue import optimization_registry
+    from engine.optimizations.fitting import fitting
 
-    lines = []
+    lines: list[str] = []
+    platform = session.reruns.platform
     for item in optimization_registry():  # some dozens
         if item.id in session.toggles.on:
             lines.append(f"# {item.title}")
-            lines += [switch.switch for switch in item.switches] or ["# a term of the simulator: no real switch"]
+            switches = item.switches if platform is None else fitting(item.switches, platform)
+            lines += [switch.switch for switch in switches] or [
+                "# no public switch for this job's devices and framework"
+            ]
     return "\n".join(lines)
 
 

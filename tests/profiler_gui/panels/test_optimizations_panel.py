@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pytest
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QLabel, QLineEdit, QSpinBox
 
+from engine.optimizations.fitting import Platform
+from engine.optimizations.interface import Switch
 from engine.optimizations.selection import Refusal
 from profiler_gui.panels.optimizations.panel import OptimizationsPanel
-from profiler_gui.panels.optimizations.row import SwitchLine
 from profiler_gui.session.document import Run
 from profiler_gui.session.rerunning import Answered, Described
 from profiler_gui.toolkit.theme import ThemeMode
@@ -123,10 +126,10 @@ def test_every_kind_of_parameter_has_an_editor_with_its_range_and_provenance(pan
 
 
 def test_the_real_switch_is_copied_as_it_is(panel, qtbot):
-    line = panel.rows["fusion.attention"].findChild(SwitchLine)
+    line = panel.rows["fusion.attention"].switch
     line.button.click()
     assert QGuiApplication.clipboard().text() == "set fusion.attention"
-    assert not panel.rows["memory.amc"].findChildren(SwitchLine)
+    assert panel.rows["memory.amc"].switch.isHidden()
 
 
 def test_the_list_is_filtered_by_words_and_by_what_applies(panel, world):
@@ -182,3 +185,19 @@ def test_it_stays_narrow_and_every_control_has_a_name(panel, world):
         own = [item for item in panel.findChildren(kind) if item.objectName() != "qt_spinbox_lineedit"]
         assert all(control.accessibleName() for control in own)
     assert all(not label.text().endswith("None") for label in panel.findChildren(QLabel))
+
+
+def test_only_switches_of_the_jobs_devices_are_shown_once_they_are_known(panel, world):
+    gpu = Platform(is_ascend=False, is_pytorch=True, is_serving=False)
+    switches = (Switch("torch_npu", "", "on_npu()", "docs"), Switch("PyTorch", "", "on_gpu()", "docs"))
+    row = panel.rows["fusion.attention"]
+    row.optimization = replace(row.optimization, switches=switches)
+    row.show_platform(None)
+    assert row.switch.button.accessibleName().endswith("on_npu()")
+
+    world.session.reruns._take(Described(sample_applicability(), {}, gpu))
+
+    assert row.switch.button.accessibleName().endswith("on_gpu()")
+    row.optimization = replace(row.optimization, switches=switches[:1])
+    row.show_platform(gpu)
+    assert row.switch.isHidden()
