@@ -28,6 +28,7 @@ from profiler_gui.toolkit.settings import SettingDescriptor, SettingsStore
 from profiler_gui.toolkit.theme import Theme, ThemeMode
 from profiler_gui.toolkit.translations import install_language
 from profiler_gui.window.main_window import MainWindow
+from profiler_gui.window.open_paths import open_paths
 
 logger = logging.getLogger(__name__)
 _IMPORTED_AHEAD = (
@@ -266,7 +267,7 @@ def _after_first_paint(window: MainWindow, paths: tuple[Path, ...]) -> None:
     session = window.context.session
     session.import_ahead(_IMPORTED_AHEAD)
     if paths:
-        session.open(paths)
+        open_paths(window.context, paths)
     else:
         session.prepare_worker(compile_views)
 

@@ -10,8 +10,8 @@ from typing import Any
 from profiler_gui.session.failure import Failure
 from profiler_gui.toolkit.translations import tr
 
-SERVING = "serving"
-"""The kind of scenarios that are services."""
+SERVING, TRAINING = "serving", "training"
+"""Kinds of scenarios."""
 
 
 def read_document(path: Path, fail: Callable[[Failure], object]) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ def files_to_open(parent: QWidget, start: str) -> tuple[Path, ...]:
         parent: The window.
         start: Directory that is shown at first.
     """
-    kinds = tr("Traces (*.json *.json.gz *.gz *.csv);;All files (*)")
+    kinds = tr("Traces (*.json *.json.gz *.gz *.csv);;Services and benchmarks (*.toml *.sqlite);;All files (*)")
     names, _ = QFileDialog.getOpenFileNames(parent, tr("Open File"), start, kinds)
     return tuple(Path(name) for name in names)
 

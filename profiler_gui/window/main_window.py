@@ -28,6 +28,7 @@ from profiler_gui.window.images import save_image
 from profiler_gui.window.kept_annotations import KeptAnnotations
 from profiler_gui.window.list_keys import belongs_to_list
 from profiler_gui.window.messages import TextReport, about_box, show_failure
+from profiler_gui.window.open_paths import open_paths
 from profiler_gui.window.palette import CommandPalette, TrackFinder
 from profiler_gui.window.panes import PaneHost
 from profiler_gui.window.preferences_dialog import Preferences
@@ -89,7 +90,7 @@ class MainWindow(QMainWindow):
         """Asks for files and opens them."""
         paths = files_to_open(self, self._last_directory())
         if paths:
-            self.context.session.open(paths, run)
+            open_paths(self.context, paths, run)
 
     def ask_for_folder(self, run: Run = Run.A) -> None:
         """Asks for a profiler directory, or a directory of ranks, and opens it."""
@@ -314,7 +315,7 @@ class MainWindow(QMainWindow):
         paths = tuple(Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile())
         if paths:
             event.acceptProposedAction()
-            self.context.session.open(paths)
+            open_paths(self.context, paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Qt: keeps the layout and ends what runs."""

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QLineEdit, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
 
 from profiler_gui.toolkit.translations import tr
 from profiler_gui.window.simulation.fields import ScenarioField
@@ -61,6 +71,8 @@ def control_of(field: ScenarioField) -> FieldControl:
     control: FieldControl
     if field.choices:
         control = ChoiceControl(field)
+    elif isinstance(field.default, bool):
+        control = FlagControl(field)
     elif isinstance(field.default, str):
         control = TextControl(field)
     else:
@@ -121,6 +133,27 @@ class TextControl(FieldControl):
         self._edit.blockSignals(True)
         self._edit.setText(self._field.default if value is None else str(value))
         self._edit.blockSignals(False)
+
+
+class FlagControl(FieldControl):
+    """Whether something is on."""
+
+    def __init__(self, field: ScenarioField) -> None:
+        self._box = QCheckBox()
+        super().__init__(self._box, plain(field.title))
+        self._field = field
+        self._box.toggled.connect(lambda _: self.changed.emit())
+        self.set_value(None)
+
+    def value(self) -> bool:
+        """Returns whether it is on."""
+        return self._box.isChecked()
+
+    def set_value(self, value: Any) -> None:
+        """Shows whether it is on; what is no flag shows the default, and the engine says what is wrong."""
+        self._box.blockSignals(True)
+        self._box.setChecked(value if isinstance(value, bool) else self._field.default)
+        self._box.blockSignals(False)
 
 
 class NumberControl(FieldControl):

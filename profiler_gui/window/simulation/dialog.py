@@ -9,6 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
+    QComboBox,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
@@ -19,6 +20,7 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QScrollArea,
+    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -27,15 +29,29 @@ from engine.core.errors import EngineError, ScenarioError
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.session.document import Run
 from profiler_gui.session.failure import Failure
+from profiler_gui.session.scenario_reading import SERVING, TRAINING, read_document
 from profiler_gui.session.simulating import directory_of_run, simulations_directory
 from profiler_gui.toolkit.translations import tr
 from profiler_gui.window.messages import show_failure
-from profiler_gui.window.simulation.form import ScenarioForm
+from profiler_gui.window.simulation.form import ScenarioForm, service_form, training_form
 
 CHECK_AFTER_MS = 150
 """The engine looks at the scenario this long after the last change."""
 ROOM_PX = 60
 """For the scroll bar, and for controls that become wider."""
+FIRST_SERVICE: Mapping[str, Any] = {
+    "format": 1,
+    "name": "chat",
+    "kind": SERVING,
+    "model": {"preset": "qwen2-7b"},
+    "device": {"preset": "910b2", "count": 1},
+    "serving": {
+        "max_batch": 32,
+        "slo_ttft_ms": 1000,
+        "slo_tpot_ms": 100,
+        "requests": {"rate_per_s": 2.0, "count": 200, "prompt_tokens": 2000, "output_tokens": 200},
+    },
+}
 KEPT_SCENARIO = "simulation/scenario"
 """State under which the scenario of the last run is kept."""
 FIRST_SCENARIO: Mapping[str, Any] = {
@@ -65,14 +81,20 @@ class NewSimulation(QDialog):
         self._folder = Path()
         self._runs = False
         self.setWindowTitle(tr("New Simulation"))
-        self.form = ScenarioForm()
+        self._forms = {TRAINING: training_form(), SERVING: service_form()}
+        self._kind = QComboBox()
+        self._kind.setAccessibleName(tr("Kind of job"))
+        for kind, title in ((TRAINING, tr("Training")), (SERVING, tr("Serving"))):
+            self._kind.addItem(title, kind)
+        self._kind.activated.connect(self._change_kind)
         self._check = QTimer(self)
         self._check.setSingleShot(True)
         self._check.setInterval(CHECK_AFTER_MS)
         self._check.timeout.connect(self.check)
         self._make_bars()
         self._lay_out()
-        self.form.changed.connect(self._check.start)
+        for form in self._forms.values():
+            form.changed.connect(self._check.start)
         self._session.progress_changed.connect(self._show_progress)
         self._session.busy_changed.connect(self._on_busy)
         self._session.document_changed.connect(self._on_document)
@@ -113,11 +135,20 @@ class NewSimulation(QDialog):
         self.cancel_button.clicked.connect(self._session.cancel)
 
     def _lay_out(self) -> None:
-        scroll = QScrollArea(widgetResizable=True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(self.form)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setMinimumWidth(self.form.sizeHint().width() + ROOM_PX)
+        self._stack = QStackedWidget()
+        for form in self._forms.values():
+            scroll = QScrollArea(widgetResizable=True)
+            scroll.setFrameShape(QFrame.Shape.NoFrame)
+            scroll.setWidget(form)
+            scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+            scroll.setMinimumWidth(form.sizeHint().width() + ROOM_PX)
+            self._stack.addWidget(scroll)
+        kind = QHBoxLayout()
+        kind_label = QLabel(tr("&Kind"))
+        kind_label.setBuddy(self._kind)
+        kind.addWidget(kind_label)
+        kind.addWidget(self._kind)
+        kind.addStretch(1)
         place = QHBoxLayout()
         label = QLabel(tr("Captures go &to"))
         label.setBuddy(self.directory)
@@ -133,7 +164,8 @@ class NewSimulation(QDialog):
         running.addWidget(self.cancel_button)
         self._progress.hide()
         layout = QVBoxLayout(self)
-        layout.addWidget(scroll, 1)
+        layout.addLayout(kind)
+        layout.addWidget(self._stack, 1)
         layout.addLayout(place)
         layout.addWidget(self.problem)
         layout.addWidget(self._progress)
@@ -142,21 +174,27 @@ class NewSimulation(QDialog):
 
     # Scenario
 
+    @property
+    def form(self) -> ScenarioForm:
+        """The form of the kind of job in view."""
+        return self._forms[self._kind.currentData()]
+
+    def _change_kind(self) -> None:
+        """Shows the first scenario of the kind that was chosen: the one before it is of the other."""
+        self.set_scenario(FIRST_SERVICE if self._kind.currentData() == SERVING else FIRST_SCENARIO, Path())
+
     def set_scenario(self, document: Mapping[str, Any], folder: Path) -> None:
         """Shows a scenario; paths inside it are relative to ``folder``."""
         self._folder = folder
+        self._kind.setCurrentIndex(self._kind.findData(SERVING if document.get("kind") == SERVING else TRAINING))
+        self._stack.setCurrentIndex(self._kind.currentIndex())
         self.form.set_document(document)
         self.check()
 
     def open_scenario(self, path: Path) -> None:
         """Shows the scenario of a file. What is wrong with its values is said beside them."""
-        try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            self._fail(Failure(tr("the file cannot be read"), str(path), error.strerror or str(error)))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            self._fail(Failure(tr("this is no TOML file"), str(path), str(error)))
-        else:
+        document = read_document(path, self._fail)
+        if document is not None:
             self.set_scenario(document, path.parent)
 
     def save_scenario(self, path: Path) -> None:
@@ -172,12 +210,16 @@ class NewSimulation(QDialog):
 
     def check(self) -> bool:
         """Has the engine look at the scenario, and says what is wrong beside the field; returns whether it can run."""
+        from engine.workloads.scenario import WorkloadKind
         from engine.workloads.scenario_file import scenario_from_document
+        from engine.workloads.serving.simulate import check_served
 
         self._check.stop()
         message = ""
         try:
-            scenario_from_document(self.form.document, self._folder)
+            scenario = scenario_from_document(self.form.document, self._folder)
+            if scenario.kind is WorkloadKind.SERVING:
+                check_served(scenario)
         except ScenarioError as error:
             message = str(error)
         colour = self._context.theme.colours.error
@@ -211,7 +253,8 @@ class NewSimulation(QDialog):
 
     def _on_busy(self, is_busy: bool) -> None:
         self._progress.setVisible(is_busy and self._runs)
-        self.form.setEnabled(not (is_busy and self._runs))
+        for widget in (self._stack, self._kind):
+            widget.setEnabled(not (is_busy and self._runs))
         if not is_busy:
             self._runs = False
             self.check()
@@ -219,6 +262,8 @@ class NewSimulation(QDialog):
     def _on_document(self) -> None:
         if self._runs:
             self._runs = False
+            if self._kind.currentData() == SERVING:
+                self._context.show_pane("serving")
             self.accept()
         else:
             self.check()

@@ -15,24 +15,45 @@ from profiler_gui.window.simulation.fields import (
     PROFILED,
     Group,
     KeyPath,
+    ScenarioField,
     blamed_path,
     scenario_fields,
     value_at,
     with_value,
 )
+from profiler_gui.window.simulation.service_fields import service_fields
 
-_COLUMNS = ((Group.JOB, Group.LAYOUT), (Group.BATCH, Group.MEMORY, Group.LENGTH))
+_TRAINING = ((Group.JOB, Group.LAYOUT), (Group.BATCH, Group.MEMORY, Group.LENGTH))
+_SERVING = ((Group.JOB, Group.LAYOUT, Group.LIMITS), (Group.REQUESTS, Group.ENGINE))
+"""Groups of the columns."""
 _TITLES = {
     Group.JOB: "Job",
     Group.LAYOUT: "Parallelism",
     Group.BATCH: "Batch",
     Group.MEMORY: "Memory",
     Group.LENGTH: "Run",
+    Group.REQUESTS: "Requests",
+    Group.ENGINE: "Engine",
+    Group.LIMITS: "Late beyond",
 }
+
+
+def training_form() -> ScenarioForm:
+    """Returns the form of a job that trains."""
+    return ScenarioForm(scenario_fields(), _TRAINING)
+
+
+def service_form() -> ScenarioForm:
+    """Returns the form of a service."""
+    return ScenarioForm(service_fields(), _SERVING)
 
 
 class ScenarioForm(QWidget):
     """Edits a scenario document.
+
+    Args:
+        fields: What has a control.
+        columns: Which groups of them stand where.
 
     Signals:
         changed: The user changed something.
@@ -40,21 +61,24 @@ class ScenarioForm(QWidget):
 
     changed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, fields: tuple[ScenarioField, ...], columns: tuple[tuple[Group, ...], ...], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._fields = scenario_fields()
+        self._fields = fields
         self._document: Mapping[str, Any] = {}
         self.controls: dict[KeyPath, FieldControl] = {field.path: control_of(field) for field in self._fields}
-        self.controls[LENGTHS] = LengthsControl()
-        self.controls[PROFILED] = StepsControl()
-        self._forms = {group: QFormLayout() for group in Group}
+        groups = [group for column in columns for group in column]
+        self._forms = {group: QFormLayout() for group in groups}
         for field in self._fields:
             self._add_row(field.group, field.title, field.path)
-        self._add_row(Group.BATCH, "Sequence len&gth", LENGTHS)
-        self._add_row(Group.LENGTH, "Recorded steps", PROFILED)
+        if Group.BATCH in groups:
+            self.controls |= {LENGTHS: LengthsControl(), PROFILED: StepsControl()}
+            self._add_row(Group.BATCH, "Sequence len&gth", LENGTHS)
+            self._add_row(Group.LENGTH, "Recorded steps", PROFILED)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for column in _COLUMNS:
+        for column in columns:
             stack = QVBoxLayout()
             for group in column:
                 box = QGroupBox(tr(_TITLES[group]))

@@ -5,15 +5,19 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from engine.trace.trace import Origin
+from engine.workloads.bench.history import append_history
 from engine.workloads.results import RunStatus
 from engine.workloads.scenario import Recompute
 from engine.workloads.scenario_file import read_scenario, scenario_from_document
 from engine.workloads.simulate import simulate
 from profiler_gui.session.document import Run
 from profiler_gui.session.simulating import directory_of_run
+from profiler_gui.window.open_paths import open_paths
 from profiler_gui.window.simulation.dialog import NewSimulation
 from profiler_gui.window.simulation.fields import LENGTHS, blamed_path, value_at, with_value
+from tests.support.benchmarks import benchmark_runs
 from tests.support.panes import pane_world
+from tests.support.services import service_document, service_text
 from tests.support.windows import built_window, drawn_document
 
 SCENARIO = """
@@ -218,4 +222,68 @@ def test_the_menu_leads_to_the_form_and_a_run_says_that_it_is_simulated(qapp, qt
     session.show(run)
     assert window.header.simulated.text() == "SIMULATED · Run A + B"
     assert "(simulated)" in window.windowTitle()
+    window.close()
+
+
+def test_what_stands_there_of_a_service_at_first_can_be_run(dialog, runs):
+    dialog._kind.setCurrentIndex(dialog._kind.findData("serving"))
+    dialog._change_kind()
+    assert dialog.check()
+    dialog.run_button.click()
+    assert runs[0][0]["kind"] == "serving"
+    assert runs[0][0]["serving"]["requests"]["count"] == 200
+
+
+def test_a_service_of_a_file_keeps_what_has_no_control_and_takes_changes(dialog, tmp_path):
+    path, saved = tmp_path / "service.toml", tmp_path / "saved.toml"
+    text = service_text("static").replace("prompt_tokens = 6400", "prompt_tokens = { mean = 6400, sigma = 0.5 }")
+    path.write_text(text, encoding="utf-8")
+    dialog.open_scenario(path)
+    dialog.save_scenario(saved)
+    assert read_scenario(saved) == read_scenario(path)
+    choose(dialog, ("serving", "prefix_cache"), True)
+    assert dialog.form.document["serving"]["prefix_cache"] is True
+    assert dialog.form.document["serving"]["batching"] == "static"
+
+
+def test_what_a_service_cannot_do_stands_beside_its_field(dialog, tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text(service_text().replace("count = 1\n", "count = 3\n"), encoding="utf-8")
+    dialog.open_scenario(path)
+    choose(dialog, ("parallel", "tensor"), 3)
+    assert "parallel.tensor = 3 does not divide" in dialog.form.controls["parallel", "tensor"].problem.text()
+    assert not dialog.run_button.isEnabled()
+
+
+def test_a_service_of_the_form_opens_as_a_capture_with_its_requests_served(qapp, qtbot, tmp_path):
+    window = built_window(qapp, tmp_path)
+    qtbot.addWidget(window)
+    window.show()
+    session = window.context.session
+    session.simulate(service_document(), tmp_path, tmp_path / "runs" / "chat-1")
+    qtbot.waitUntil(lambda: session.services.is_complete and session.job_summary is not None, timeout=60_000)
+    assert session.document.is_simulated
+    assert session.services.served.analysis.finished == 24
+    window.show_pane("serving")
+    assert window.page == "serving"
+    page = window.stack.currentWidget().pane
+    assert page.headline.text().startswith("Request ")
+    window.close_capture()
+    assert not session.services.is_open
+    window.close()
+
+
+def test_without_a_capture_services_and_histories_open_by_their_files(qapp, qtbot, tmp_path):
+    service, history = tmp_path / "service.toml", tmp_path / "bench.sqlite"
+    service.write_text(service_text(), encoding="utf-8")
+    append_history(history, benchmark_runs(4, worse_from=2))
+    window = built_window(qapp, tmp_path)
+    qtbot.addWidget(window)
+    window.show()
+    open_paths(window.context, (history,))
+    assert window.page == "history"
+    assert "got worse" in window.stack.currentWidget().pane.headline.text()
+    open_paths(window.context, (service,))
+    assert window.page == "serving"
+    assert window.context.session.services.is_open
     window.close()
