@@ -8,6 +8,7 @@ import numpy as np
 
 from engine.analyses.communication import Collective, JobCommunication
 from engine.analyses.memory import NET_CHANGE, MemoryAnalysis
+from engine.analyses.serving.sentence import service_sentence
 from engine.analyses.step_ranges import positions_of_collectives
 from engine.analyses.steps import Step
 from engine.analyses.summary import JobSummary, RankSummary
@@ -65,13 +66,14 @@ def headline(summary: JobSummary, rank: int) -> Headline:
     entry = summary.rank(rank)
     memory = _memory_sentence(entry.memory)
     step = typical_step(entry.steps)
+    service = "" if entry.serving is None else f"{service_sentence(entry.serving)}. Iterations with operators: "
     if step is None:
-        return Headline(None, (), _without_device(summary, entry), memory)
+        return Headline(None, (), f"{service}{_without_device(summary, entry)}", memory)
     step_ns = step_length_ns(step)
     shares = _shares(step, step_ns, summary.communication, entry)
     parts = ", ".join(share.text for share in shares)
     opening = _opening(step, step_ns, len(measured_steps(entry.steps)))
-    return Headline(step_ns, shares, f"{opening}: rank {rank} {parts}", memory)
+    return Headline(step_ns, shares, f"{service}{opening}: rank {rank} {parts}", memory)
 
 
 def _opening(step: Step, step_ns: float, count: int) -> str:

@@ -108,6 +108,7 @@ def test_analyze_tells_what_the_service_came_to(read_back):
     document = analysis_document(read_back, summarize(read_back))
     assert document["diagnostics"] == []
     assert document["ranks"][0]["serving"]["finished"] == 12
+    assert document["ranks"][0]["headline"].startswith("Service: 12 of 12 requests answered, first token ")
     assert document["ranks"][0]["serving"]["ttft_ms"]["p99"] > 0
     assert document["ranks"][0]["idle"][0]["cause"] == "host_slow"
 
