@@ -13,6 +13,7 @@ from engine.advisor.rules import (
     pipeline,
     recording,
     service,
+    service_jitter,
     training,
     waiting,
 )
@@ -28,5 +29,5 @@ def rule_registry() -> Registry[Rule]:
     """Returns every built-in and installed rule. Raises PluginError for an id that is taken."""
     of_the_run = (configuration, course, memory, allocator)
     of_the_step = (communication, waiting, links, pipeline, fusion, host, recording, operators, training)
-    families = (*of_the_run, *of_the_step, service)
+    families = (*of_the_run, *of_the_step, service, service_jitter)
     return Registry([rule for family in families for rule in family.RULES], ENTRY_POINTS)

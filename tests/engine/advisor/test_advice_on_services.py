@@ -64,3 +64,22 @@ def test_a_services_advice_is_a_document_with_its_switches():
     graph = next(item for item in document["recommendations"] if item["id"] == "host.graph_mode")
     assert graph["gain"]["time_ratio"]["expected"] == pytest.approx(0.45, abs=0.1)
     assert any(switch["framework"] == "vllm-ascend" for switch in graph["how_to_apply"])
+
+
+def test_late_requests_are_told_with_the_limit_that_keeps_them_on_time():
+    uneven = {
+        ("serving", "batching"): "continuous",
+        ("serving", "max_batch"): 16,
+        ("serving", "max_batched_tokens"): 32768,
+        ("serving", "requests"): {
+            "rate_per_s": 0.3,
+            "count": 60,
+            "prompt_tokens": {"mean": 1500, "sigma": 1.5, "max": 30000},
+            "output_tokens": 100,
+        },
+    }
+    advice = advice_on("serving_dynamic_batching", uneven)
+    late = next(finding for finding in advice.findings if finding.rule == "service.late")
+    assert "latest: request " in late.problem
+    action = next(item for item in advice.recommendations if item.id == "service.limit.max_batched_tokens")
+    assert action.how_to_apply[0].switch.startswith("--max-num-batched-tokens ")
