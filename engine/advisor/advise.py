@@ -215,7 +215,7 @@ def _tried(
         return _toggle(examination, remedy, optimization, trial, findings, gain)
     if trial.verdict is not Verdict.APPLIES:
         return Passed(optimization.id, trial.verdict.value, trial.reason)
-    gain = rerun_gain(examination, trial.result)
+    gain = rerun_gain(trial.result)
     if not fitting(remedy.how_to_apply or optimization.switches, examination.platform):
         return Passed(
             optimization.id, "no switch", "nothing public switches it on with this job's devices and framework"
@@ -279,7 +279,7 @@ def _action(
     gain = estimated_gain(examination, action.estimate)
     sides = None if action.change is None else laboratory.changed(action.change, progress)
     if sides is not None:
-        gain = changed_gain(examination, *sides) or gain
+        gain = changed_gain(*sides) or gain
     return Recommendation(
         id=action.id,
         title=action.title,

@@ -232,7 +232,7 @@ def _of_capture(
     return Rerun(found.baseline, found.candidate, gain, found.applicability, found.refused, _distinct(told), weak)
 
 
-def rerun_gain(examination: Examination, result: Rerun) -> PredictedGain:
+def rerun_gain(result: Rerun) -> PredictedGain:
     """Returns the gain of a rerun, as the advisor tells it."""
     if result.baseline.status is not RunStatus.DONE:
         # A job that did not run has no step time to win against.
@@ -244,11 +244,11 @@ def rerun_gain(examination: Examination, result: Rerun) -> PredictedGain:
     if before is not None and after is not None and before != after:
         saved = float(before - after)
         memory = Range3(saved, saved, saved)
-    ratio = _ratio(examination, result.gain_ns)
+    ratio = _of_step(result.gain_ns, result.baseline.mean_step_ns)
     return PredictedGain(result.gain_ns, ratio, memory, GainMethod.RERUN, result.assumptions, result.weak)
 
 
-def changed_gain(examination: Examination, baseline: Side, candidate: Side) -> PredictedGain | None:
+def changed_gain(baseline: Side, candidate: Side) -> PredictedGain | None:
     """Returns the gain of a changed job at equal tokens, None where one of both has no throughput."""
     before, after = baseline.tokens_per_s, candidate.tokens_per_s
     if not before or not after:
@@ -256,7 +256,7 @@ def changed_gain(examination: Examination, baseline: Side, candidate: Side) -> P
     saved = baseline.mean_step_ns * (1 - before / after)
     time_ns = Range3(saved, saved, saved)
     told = ("per step of as many tokens as before", EXACT)
-    return PredictedGain(time_ns, _ratio(examination, time_ns), None, GainMethod.RERUN, told)
+    return PredictedGain(time_ns, _of_step(time_ns, baseline.mean_step_ns), None, GainMethod.RERUN, told)
 
 
 def estimated_gain(examination: Examination, estimate: Estimate | None, reason: str = "") -> PredictedGain:
@@ -280,7 +280,13 @@ def _ratio(examination: Examination, time_ns: Range3) -> Range3 | None:
     """Returns a gain as share of the step, None where no step was recorded."""
     if examination.pace_rank is None:
         return None
-    step_ns = examination.step_ns
+    return _of_step(time_ns, examination.step_ns)
+
+
+def _of_step(time_ns: Range3, step_ns: float) -> Range3 | None:
+    """Returns a gain as share of the step it was won of, None where that has no length."""
+    if not step_ns:
+        return None
     return Range3(time_ns.low / step_ns, time_ns.expected / step_ns, time_ns.high / step_ns)
 
 

@@ -32,20 +32,20 @@ def demo_command(show_window: ShowWindow | None) -> Callable[..., int]:
         quiet: QuietFlag = False,
         verbose: VerboseFlag = False,
     ) -> int:
-        """Simulate a job that slows down, say why, and try other allocators on it; then open the window.
+        """Simulate a job that slows down, say why, switch on what cures it, rerun and compare; then open the window.
 
         Example: cannscope demo -o demo --no-gui
         """
         output = Output(as_json, quiet, verbose)
         scenario = demo_scenario()
         with output.progress() as progress:
-            runs = run_demo(scenario, directory, progress=progress)
+            demonstration = run_demo(scenario, directory, progress)
         if as_json:
             with resources.as_file(resources.files("engine.workloads").joinpath("scenarios", SCENARIO)) as path:
-                output.document(demo_document(runs, directory, run_provenance(path, scenario.seed)))
+                output.document(demo_document(demonstration, directory, run_provenance(path, scenario.seed)))
         else:
-            output.stdout.print(demo_text(runs, directory))
-        captures = runs[0].directory
+            output.stdout.print(demo_text(demonstration, directory))
+        captures = demonstration.runs[0].directory
         if show_window is None or no_gui or captures is None:
             return 0
         return show_window([captures])

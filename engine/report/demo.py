@@ -1,7 +1,7 @@
-"""The demonstration: a run that slows down, what says so and why, and what other allocators make of the same job."""
+"""The demonstration: a run that slows down, what is wrong with it, what cures it, and both beside each other."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,26 +11,45 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from engine.advisor.advise import advise, examine
+from engine.advisor.gains import Laboratory
+from engine.advisor.recommendations import Advice
+from engine.advisor.rules import rule_registry
 from engine.analyses.slowdown import RunCourse, run_course
 from engine.analyses.step_history import StepHistory
 from engine.core.errors import ExportError
 from engine.core.number_format import format_bytes, format_duration_ns, format_ratio
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
+from engine.core.registry import Registry
 from engine.core.units import NS_PER_US
+from engine.optimizations.catalogue import optimization_registry
+from engine.optimizations.selection import enabled
+from engine.report.advice_document import advice_document
+from engine.report.advice_export import write_advice
+from engine.report.advice_words import gain_text
+from engine.report.escaping import markdown_text
 from engine.report.run_capture import write_run
 from engine.report.simulation import run_ending
+from engine.whatif.results import Side
+from engine.whatif.subject import ScenarioSubject
 from engine.workloads.results import RunResult
 from engine.workloads.scenario import Scenario
 from engine.workloads.scenario_file import read_scenario
-from engine.workloads.simulate import simulate
 
 SCHEMA = "cannscope.demo/1"
 SCENARIO = "fragmentation_slowdown.toml"
-ALLOCATORS = ("caching", "expandable", "amc")
-"""The one the scenario names, and those that should cure it."""
+CURES = {"expandable": "memory.expandable_segments", "amc": "memory.amc"}
+"""Allocator → the optimization that puts it in place of the scenario's own."""
+RULES = (
+    "memory.fragmentation_slowdown",
+    "memory.fragmentation",
+    "memory.out_of_memory",
+    "memory.leak",
+    "course.step_drift",
+)
+"""What the demonstration looks for: how a run goes. All rules take several times as long: ``cannscope advise``."""
 LEVEL = 1
-REPORT = "report.md"
-_RUNNING_SHARE = 0.9
+REPORT, ADVICE = "report.md", "report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +58,7 @@ class DemoRun:
 
     Attributes:
         allocator: Name of the policy.
+        optimization: What put it there; None for the job as it stands.
         result: What the run came to.
         history: Of the rank whose allocator cost most time.
         course: Whether it slows down and why; None where not one step was run.
@@ -46,6 +66,7 @@ class DemoRun:
     """
 
     allocator: str
+    optimization: str | None
     result: RunResult
     history: StepHistory
     course: RunCourse | None
@@ -58,6 +79,21 @@ class DemoRun:
         return float(times[-max(len(times) // 8, 1) :].mean()) if len(times) else None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Demonstration:
+    """What was run and what was said of it.
+
+    Attributes:
+        runs: The job as it stands, then with each of ``CURES``.
+        advice: On the job as it stands.
+        gains_ns: Optimization → saved per step by the rerun with it.
+    """
+
+    runs: tuple[DemoRun, ...]
+    advice: Advice
+    gains_ns: Mapping[str, float]
+
+
 def demo_scenario() -> Scenario:
     """Returns the shipped scenario of a job that slows down. Raises ScenarioError."""
     with resources.as_file(resources.files("engine.workloads").joinpath("scenarios", SCENARIO)) as path:
@@ -67,16 +103,14 @@ def demo_scenario() -> Scenario:
 def run_demo(
     scenario: Scenario,
     directory: Path,
-    allocators: Sequence[str] = ALLOCATORS,
     progress: Progress = no_progress,
     cancel: CancelToken = NEVER_CANCELLED,
-) -> tuple[DemoRun, ...]:
-    """Runs the job under every allocator, writes the captures of each and a report.
+) -> Demonstration:
+    """Runs the job, looks for what is wrong, reruns it with what should cure it, writes captures and reports.
 
     Args:
         scenario: The job.
-        directory: Receives a directory per allocator and ``report.md``.
-        allocators: Names of policies.
+        directory: Receives a directory per allocator, ``report.md`` and the advice as ``report.html``.
         progress: Told what is done.
         cancel: Looked at between steps.
 
@@ -85,42 +119,63 @@ def run_demo(
         ExportError: Something cannot be written.
         OperationCancelled: Cancelled.
     """
+    subject, optimizations = ScenarioSubject(scenario), optimization_registry()
+    laboratory = Laboratory(subject, optimizations, cancel)
+    examination = examine(subject, part_of(progress, 0.0, 0.4), cancel)
+    rules = Registry([rule for rule in rule_registry() if rule.id in RULES])
+    reruns = {
+        identifier: laboratory.rerun(enabled({identifier: {}}, optimizations), part_of(progress, start, start + 0.2))
+        for start, identifier in zip((0.4, 0.6), CURES.values(), strict=True)
+    }
+    advice = advise(examination, subject, rules, optimizations, cancel=cancel, laboratory=laboratory)
+    sides = {identifier: rerun.candidate for identifier, rerun in reruns.items()}
+    named = ((scenario.memory.allocator, None, subject.baseline()), *((n, i, sides[i]) for n, i in CURES.items()))
     runs = []
-    for number, allocator in enumerate(allocators):
-        stage = part_of(progress, number / len(allocators), (number + 1) / len(allocators))
-        own = replace(scenario, memory=replace(scenario.memory, allocator=allocator))
-        runs.append(_run(own, directory / allocator, stage, cancel))
+    for place, (allocator, identifier, side) in enumerate(named):
+        stage = part_of(progress, 0.8 + 0.2 * place / len(named), 0.8 + 0.2 * (place + 1) / len(named))
+        runs.append(_written(allocator, identifier, side, directory / allocator, stage, cancel))
+    gains_ns = {identifier: rerun.gain_ns.expected for identifier, rerun in reruns.items()}
+    demonstration = Demonstration(tuple(runs), advice, gains_ns)
+    _write_reports(demonstration, directory)
+    return demonstration
+
+
+def _write_reports(demonstration: Demonstration, directory: Path) -> None:
     path = directory / REPORT
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path.write_text(demo_markdown(runs), encoding="utf-8")
+        path.write_text(demo_markdown(demonstration), encoding="utf-8")
     except OSError as error:
         raise ExportError(f"{path}: {error.strerror or error}; choose another place with -o") from error
-    return tuple(runs)
+    write_advice(demonstration.advice, directory / ADVICE)
 
 
-def _run(scenario: Scenario, directory: Path, progress: Progress, cancel: CancelToken) -> DemoRun:
-    allocator = scenario.memory.allocator
-
-    def named(done_ratio: float, what: str) -> None:
-        progress(done_ratio * _RUNNING_SHARE, f"{allocator}: {what}")
-
-    result = simulate(scenario, named, cancel)
+def _written(
+    allocator: str, identifier: str | None, side: Side, directory: Path, progress: Progress, cancel: CancelToken
+) -> DemoRun:
+    """Returns a run after its captures were written; a run that ended before anything was recorded leaves none."""
+    result = side.run
+    if result is None:
+        message = f"{allocator}: a simulated job has a run"
+        raise AssertionError(message)
     written = None
     if result.profiled.steps:
-        write_run(result, directory, LEVEL, part_of(progress, _RUNNING_SHARE, 1.0), cancel)
+        write_run(result, directory, LEVEL, progress, cancel)
         written = directory
     history = max(result.histories, key=lambda item: int(item.stall_ns.sum()))
-    return DemoRun(allocator, result, history, run_course(history) if len(history) else None, written)
+    return DemoRun(allocator, identifier, result, history, run_course(history) if len(history) else None, written)
 
 
-def demo_document(runs: Sequence[DemoRun], directory: Path, provenance: dict[str, Any]) -> dict[str, Any]:
+def demo_document(demonstration: Demonstration, directory: Path, provenance: dict[str, Any]) -> dict[str, Any]:
     """Returns the document of a demonstration (``cannscope.demo/1``); durations in µs, sizes in bytes."""
+    runs = demonstration.runs
     return {
         "schema": SCHEMA,
         "scenario": runs[0].result.scenario.name,
         "report": str(directory / REPORT),
-        "runs": [_run_document(run) for run in runs],
+        "advice_report": str(directory / ADVICE),
+        "runs": [{**_run_document(run), **_gain_document(demonstration, run)} for run in runs],
+        "advice": advice_document(demonstration.advice),
         "provenance": provenance,
     }
 
@@ -145,6 +200,14 @@ def _run_document(run: DemoRun) -> dict[str, Any]:
         "limit_bytes": history.limit_bytes,
         "verdict": run.course.trend.verdict.value if run.course else None,
         "sentence": _sentence(run),
+    }
+
+
+def _gain_document(demonstration: Demonstration, run: DemoRun) -> dict[str, Any]:
+    saved_ns = demonstration.gains_ns.get(run.optimization or "")
+    return {
+        "optimization": run.optimization,
+        "gain_us": None if saved_ns is None else saved_ns / NS_PER_US,
     }
 
 
@@ -184,8 +247,21 @@ def comparison_sentence(runs: Sequence[DemoRun]) -> str:
     return f"The same job and seed: {', '.join(parts)}." if parts else ""
 
 
-def demo_text(runs: Sequence[DemoRun], directory: Path) -> RenderableType:
+def recommended_sentences(advice: Advice) -> list[str]:
+    """Returns what the advisor says of the job as it stands, a line per recommendation."""
+    if not advice.recommendations:
+        return ["Advice: nothing to recommend."]
+    lines = []
+    for place, item in enumerate(advice.recommendations, start=1):
+        label = " (simulator feature)" if item.simulator_only else ""
+        switch = f"; {item.how_to_apply[0].framework}: {item.how_to_apply[0].switch}" if item.how_to_apply else ""
+        lines.append(f"Advice {place}: {item.title}{label}: {gain_text(item.gain)}{switch}")
+    return lines
+
+
+def demo_text(demonstration: Demonstration, directory: Path) -> RenderableType:
     """Returns the demonstration for people."""
+    runs = demonstration.runs
     scenario = runs[0].result.scenario
     table = Table(*_TITLES, box=None)
     for column in table.columns[1:]:
@@ -195,16 +271,19 @@ def demo_text(runs: Sequence[DemoRun], directory: Path) -> RenderableType:
     return Group(
         Text(f"{scenario.name}: {scenario.run.steps:,} simulated steps on {scenario.device.id}", style="bold"),
         Text(_sentence(runs[0])),
+        *(Text(line) for line in recommended_sentences(demonstration.advice)),
         Text(comparison_sentence(runs)),
         Text(),
         table,
         Text(),
-        Text(f"captures and {REPORT} are in {directory}; the window: cannscope {directory / runs[0].allocator}"),
+        Text(f"captures, {REPORT} and {ADVICE} are in {directory}"),
+        Text(f"the window: cannscope {directory / runs[0].allocator}"),
     )
 
 
-def demo_markdown(runs: Sequence[DemoRun]) -> str:
+def demo_markdown(demonstration: Demonstration) -> str:
     """Returns the report."""
+    runs = demonstration.runs
     scenario = runs[0].result.scenario
     what = f"{scenario.run.steps:,} steps of {scenario.model.id} on {scenario.device_count} × {scenario.device.id}"
     lines = [
@@ -213,6 +292,10 @@ def demo_markdown(runs: Sequence[DemoRun]) -> str:
         f"Simulated: {what}, seed {scenario.seed}. Nothing here was measured.",
         "",
         _sentence(runs[0]),
+        "",
+        *(f"* {markdown_text(line)}" for line in recommended_sentences(demonstration.advice)),
+        "",
+        f"All of it with evidence: [{ADVICE}]({ADVICE}).",
         "",
         comparison_sentence(runs),
         "",

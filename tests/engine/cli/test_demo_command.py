@@ -9,7 +9,7 @@ from engine.cli.app import build_cli, run
 from engine.cli.opening import open_capture
 from engine.core.errors import ExportError
 from engine.core.progress import no_progress
-from engine.report.demo import demo_scenario, run_demo
+from engine.report.demo import CURES, demo_scenario, run_demo
 
 
 @pytest.fixture
@@ -28,7 +28,11 @@ def test_it_prints_one_document_and_leaves_captures_and_a_report(short, cannscop
     assert document["schema"] == "cannscope.demo/1"
     assert [item["allocator"] for item in document["runs"]] == ["caching", "expandable", "amc"]
     assert all(item["steps"] == 40 for item in document["runs"])
+    assert [item["optimization"] for item in document["runs"]] == [None, "memory.expandable_segments", "memory.amc"]
+    assert document["runs"][0]["gain_us"] is None
+    assert document["advice"]["schema"] == "cannscope.advice/1"
     assert document["provenance"]["seed"] == short.seed
+    assert "<html" in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     report = (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")
     assert "Nothing here was measured" in report
     job = open_capture([tmp_path / "demo" / "caching"], no_progress)
@@ -55,12 +59,16 @@ def test_a_place_that_cannot_be_written_is_an_error_of_ours(tmp_path):
     few = replace(scenario, run=replace(scenario.run, steps=2, profile_steps=(1,)))
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError):
-        run_demo(few, tmp_path / "file", ("caching",))
+        run_demo(few, tmp_path / "file")
 
 
 @pytest.mark.slow
-def test_the_shipped_job_slows_down_by_a_fifth_and_other_allocators_cure_it(tmp_path):
-    runs = run_demo(demo_scenario(), tmp_path)
+def test_the_shipped_job_slows_down_by_a_fifth_and_what_the_advice_names_first_cures_it(tmp_path):
+    demonstration = run_demo(demo_scenario(), tmp_path)
+    runs = demonstration.runs
+    first = demonstration.advice.recommendations[0]
+    assert first.id in CURES.values()
+    assert first.gain.time_ns.expected == pytest.approx(demonstration.gains_ns[first.id])
     slowdown = runs[0].course.slowdown
     assert slowdown is not None
     assert slowdown.loss_ratio >= 0.2
