@@ -15,6 +15,7 @@ from profiler_gui.session.document import Document
 from profiler_gui.session.selection import EventSelection, RangeSelection
 from profiler_gui.toolkit.preferences import THEME
 from profiler_gui.window.messages import CrashReport
+from tests.support.patience import PATIENCE_MS
 from tests.support.windows import built_window, drawn_document
 
 PICTURE = "gpu 7 | AAAA..BB |\nhost 1 | CCCC.... |"
@@ -87,7 +88,7 @@ def test_every_control_of_the_product_has_an_accessible_name(window, qtbot):
 
 def test_a_real_job_is_shown_on_every_page(window, qtbot, captures):
     session = window.context.session
-    with qtbot.waitSignal(session.summary_changed, timeout=120_000):
+    with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
         session.open((captures / "ascend" / "910b-qwen3-0.6b-pp2dp2",))
     assert session.document.ranks == (0, 1, 2, 3)
     window.activateWindow()

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QAbstractButton, QCheckBox, QFileDialog, QLabel
 from engine.workloads.results import RunStatus
 from engine.workloads.scenario_text import scenario_text
 from profiler_gui.window.simulation.dialog import NewSimulation
+from tests.support.patience import PATIENCE_MS
 from tests.support.windows import built_window
 
-PATIENCE_MS = 300_000
 AMC = "memory.amc"
 
 

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QApplication
 
 from profiler_gui.session.failure import Failure
 from profiler_gui.window.main_window import MainWindow
+from tests.support.patience import PATIENCE_MS
 
 PAGES = ("overview", "timeline", "memory", "communication", "fusion", "whatif")
-PATIENCE_S = 120.0
 MIN_COLOURS = 8
 """A page that shows something has text, lines and surfaces in more colours than this."""
 
@@ -72,7 +72,7 @@ class Tour:
 
     def wait_until(self, is_met) -> None:
         """Lets the window work until something holds."""
-        end_s = time.monotonic() + PATIENCE_S
+        end_s = time.monotonic() + PATIENCE_MS / 1e3
         while not is_met():
             assert time.monotonic() < end_s, "the window did not come to rest"
             QApplication.processEvents()

@@ -16,8 +16,7 @@ from profiler_gui.timeline.view import TimelineView
 from profiler_gui.toolkit.preferences import SHARED_SETTINGS
 from profiler_gui.toolkit.settings import SettingsStore
 from profiler_gui.toolkit.theme import Theme, ThemeMode
-
-PATIENCE_S = 60.0
+from tests.support.patience import PATIENCE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Stage:
 
     def settle(self) -> None:
         """Waits until all lanes in view are made and all names are drawn."""
-        end_s = time.monotonic() + PATIENCE_S
+        end_s = time.monotonic() + PATIENCE_MS / 1e3
         while time.monotonic() < end_s:
             self.view.canvas.grab()
             QApplication.processEvents()

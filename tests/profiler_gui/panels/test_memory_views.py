@@ -24,6 +24,7 @@ from profiler_gui.session.document import Document
 from profiler_gui.toolkit.theme import LIGHT, ThemeMode
 from tests.support.histories import made_history
 from tests.support.panes import summarized
+from tests.support.patience import PATIENCE_MS
 from tests.support.request_text import requests
 from tests.support.trace_text import trace_from_text
 
@@ -55,7 +56,7 @@ def views(world, qtbot):
 
 def shown_map(views, qtbot):
     views.setCurrentIndex(ADDRESSES)
-    qtbot.waitUntil(lambda: views.addresses.canvas._picture is not None, timeout=60_000)
+    qtbot.waitUntil(lambda: views.addresses.canvas._picture is not None, timeout=PATIENCE_MS)
     return views.addresses
 
 

@@ -8,9 +8,8 @@ from profiler_gui.panels.serving.page import ServingPage
 from profiler_gui.panels.serving.rows import Order
 from profiler_gui.panels.serving.words import late_text, preventions_of, request_tip
 from profiler_gui.session.serving_runs import LateFound
+from tests.support.patience import PATIENCE_MS
 from tests.support.services import served, service_document, service_text
-
-WAIT_MS = 60_000
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def test_the_first_sentence_names_the_latest_request_why_and_what_prevents_it(pa
 def test_dynamic_batching_by_a_click_serves_again_and_says_what_it_gains(page, opened, qtbot):
     services = opened("static")
     qtbot.mouseClick(page.toggles.boxes["serving.dynamic_batching"], Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: services.is_complete and services.served is not services.baseline, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: services.is_complete and services.served is not services.baseline, timeout=PATIENCE_MS)
     assert services.served.analysis.requests_per_s > 1.1 * services.baseline.analysis.requests_per_s
     assert "→" in page.facts.text()
     assert "(−" in page.latencies.table.index(0, 1).data()
@@ -68,7 +67,7 @@ def test_the_prefix_cache_by_its_command_serves_again_and_first_tokens_come_earl
     services = opened()
     assert world.context.commands.run("serving.toggle_prefix_cache", world.session)
     assert page.toggles.boxes["serving.prefix_cache"].isChecked()
-    qtbot.waitUntil(lambda: services.is_complete and services.served is not services.baseline, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: services.is_complete and services.served is not services.baseline, timeout=PATIENCE_MS)
     assert services.served.analysis.prefix_hit_ratio > 0.5
     assert services.served.analysis.ttft.mean_ns < services.baseline.analysis.ttft.mean_ns
     assert world.session.can_undo
@@ -131,7 +130,7 @@ def test_the_curve_fills_while_the_sweep_runs(page, opened, qtbot):
     page.tabs.setCurrentWidget(page.curve)
     qtbot.mouseClick(page.curve.sweep_button, Qt.MouseButton.LeftButton)
     assert not page.curve.sweep_button.isEnabled()
-    qtbot.waitUntil(lambda: not services.is_busy, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not services.is_busy, timeout=PATIENCE_MS)
     assert len(page.curve.points) == len(services.curves[""]) > 5
     assert page.curve.state.text().startswith("Up to ")
 

@@ -11,6 +11,7 @@ from profiler_gui.session.compile_ahead import compile_in_worker, write_captures
 from profiler_gui.session.jobs import LatestJob
 from profiler_gui.session.opening import open_in_worker, open_request
 from profiler_gui.session.worker import JobContext
+from tests.support.patience import PATIENCE_MS
 from tests.support.trace_text import US
 
 
@@ -48,7 +49,7 @@ def test_a_request_is_answered_by_a_worker_that_was_compiling(qapp, qtbot, tmp_p
         job.prepare(compile_in_worker, tmp_path, nothing)
         assert not job.is_running
         process = job._worker.process_id
-        with qtbot.waitSignal(job.finished, timeout=60_000):
+        with qtbot.waitSignal(job.finished, timeout=PATIENCE_MS):
             job.start(open_in_worker, open_request((path,), tmp_path / "cache"))
         assert job._worker.process_id == process
     finally:

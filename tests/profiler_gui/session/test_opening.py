@@ -7,6 +7,7 @@ from profiler_gui.session import opener
 from profiler_gui.session.document import Run
 from profiler_gui.session.opening import cache_directory
 from profiler_gui.session.session import Session
+from tests.support.patience import PATIENCE_MS
 
 EVENTS = [{"name": name, "ph": "X", "ts": 10 * start, "dur": 5, "pid": 1, "tid": 1} for start, name in enumerate("ABC")]
 
@@ -26,7 +27,7 @@ def trace_file(tmp_path):
 
 
 def test_a_capture_is_read_in_the_worker_and_arrives_mapped(session, qtbot, trace_file):
-    with qtbot.waitSignals([session.document_changed, session.summary_changed], timeout=60_000, order="strict"):
+    with qtbot.waitSignals([session.document_changed, session.summary_changed], timeout=PATIENCE_MS, order="strict"):
         session.open((trace_file,))
     assert session.document.label == "trace.json"
     assert [session.trace.name(event) for event in range(3)] == ["A", "B", "C"]
@@ -37,9 +38,9 @@ def test_a_capture_is_read_in_the_worker_and_arrives_mapped(session, qtbot, trac
 def test_a_second_run_is_opened_beside_the_first(session, qtbot, trace_file, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(json.dumps(EVENTS[:2]), encoding="utf-8")
-    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+    with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
         session.open((trace_file,))
-    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+    with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
         session.open((other,), Run.B)
     assert session.document.label == "trace.json"
     assert session.candidate.label == "other.json"
@@ -47,11 +48,11 @@ def test_a_second_run_is_opened_beside_the_first(session, qtbot, trace_file, tmp
 
 
 def test_an_unreadable_file_is_a_message_and_what_was_open_stays(session, qtbot, trace_file, tmp_path):
-    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+    with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
         session.open((trace_file,))
     empty = tmp_path / "empty.json"
     empty.touch()
-    with qtbot.waitSignal(session.failed, timeout=60_000) as failed:
+    with qtbot.waitSignal(session.failed, timeout=PATIENCE_MS) as failed:
         session.open((empty,))
     failure = failed.args[0]
     assert not failure.is_crash
@@ -79,7 +80,7 @@ def test_the_cache_goes_where_it_is_told_and_elsewhere_if_that_cannot_be_written
 def test_analyses_reach_the_run_they_belong_to_even_if_the_runs_were_exchanged(session, qtbot, trace_file, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(json.dumps(EVENTS[:2]), encoding="utf-8")
-    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+    with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
         session.open((trace_file,))
     first_summary = session.job_summary
 
@@ -88,7 +89,7 @@ def test_analyses_reach_the_run_they_belong_to_even_if_the_runs_were_exchanged(s
         session.exchange_runs()
 
     session.document_changed.connect(exchange)
-    with qtbot.waitSignal(session.summary_changed, timeout=60_000):
+    with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
         session.open((other,), Run.B)
     assert session.document.label == "other.json"
     assert session.job_summary is not None
@@ -112,7 +113,7 @@ def test_a_document_waits_for_imports_that_run_in_a_thread(qapp, qtbot, tmp_path
         session.open((tmp_path / "trace.json",))
         with qtbot.assertNotEmitted(session.document_changed, wait=1_500):
             pass
-        with qtbot.waitSignal(session.document_changed, timeout=60_000):
+        with qtbot.waitSignal(session.document_changed, timeout=PATIENCE_MS):
             release.set()
     finally:
         release.set()

@@ -9,8 +9,9 @@ from engine.optimizations.selection import Refusal
 from profiler_gui.session.rerun_state import Shown
 from profiler_gui.session.rerunning import Answered, Described
 from profiler_gui.session.session import Session
-from tests.profiler_gui.session.test_simulating import PATIENCE_MS, SCENARIO
+from tests.profiler_gui.session.test_simulating import SCENARIO
 from tests.support.panes import drawn
+from tests.support.patience import PATIENCE_MS
 from tests.support.whatif_samples import sample_whatif
 
 ROPE, CHUNKS = {"fusion.rope": {}}, {"communication.chunking": {"chunks": 8}}

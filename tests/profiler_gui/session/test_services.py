@@ -8,9 +8,8 @@ from profiler_gui.session.serving_runs import document_with
 from profiler_gui.session.session import Session
 from profiler_gui.session.toggles import Toggles
 from tests.support.benchmarks import benchmark_runs
+from tests.support.patience import PATIENCE_MS
 from tests.support.services import service_document, service_text
-
-WAIT_MS = 60_000
 
 
 @pytest.fixture
@@ -28,14 +27,14 @@ def services(session):
 def served_with(qtbot, services, *identifiers):
     session = services.parent()
     session.set_toggles(Toggles(frozenset(identifiers)))
-    qtbot.waitUntil(lambda: services.is_complete, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: services.is_complete, timeout=PATIENCE_MS)
     return services.served
 
 
 def test_a_service_is_served_and_late_requests_are_named(qtbot, services):
     services.open(service_document(), Path())
     assert services.is_open
-    qtbot.waitUntil(lambda: services.is_complete, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: services.is_complete, timeout=PATIENCE_MS)
     assert services.served is services.baseline
     assert services.served.analysis.finished == 24
     assert services.report.jitter.late_first > 0
@@ -44,7 +43,7 @@ def test_a_service_is_served_and_late_requests_are_named(qtbot, services):
 
 def test_toggles_serve_again_and_what_was_tried_is_not_run_again(qtbot, services):
     services.open(service_document("static"), Path())
-    qtbot.waitUntil(lambda: services.is_complete, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: services.is_complete, timeout=PATIENCE_MS)
     dynamic = served_with(qtbot, services, "serving.dynamic_batching")
     assert dynamic.analysis.requests_per_s > 1.1 * services.baseline.analysis.requests_per_s
     cached = served_with(qtbot, services, "serving.dynamic_batching", "serving.prefix_cache")
@@ -56,18 +55,18 @@ def test_toggles_serve_again_and_what_was_tried_is_not_run_again(qtbot, services
 
 def test_points_of_the_curve_come_one_by_one_with_rising_rates(qtbot, services):
     services.open(service_document(), Path())
-    qtbot.waitUntil(lambda: services.is_complete, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: services.is_complete, timeout=PATIENCE_MS)
     counts = []
     services.curve_changed.connect(lambda: counts.append(len(services.curves[""])))
     services.sweep()
-    qtbot.waitUntil(lambda: not services.is_busy, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not services.is_busy, timeout=PATIENCE_MS)
     rates = [point.rate_per_s for point in services.curves[""]]
     assert rates == sorted(rates)
     assert counts == list(range(len(rates) + 1))
 
 
 def test_what_a_service_cannot_do_is_said(qtbot, services):
-    with qtbot.waitSignal(services.failed, timeout=WAIT_MS) as said:
+    with qtbot.waitSignal(services.failed, timeout=PATIENCE_MS) as said:
         services.open(service_document() | {"kind": "training"}, Path())
     assert said.args[0].what
 

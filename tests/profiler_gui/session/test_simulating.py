@@ -8,6 +8,7 @@ from engine.analyses.step_history import step_history
 from engine.trace.trace import Origin
 from profiler_gui.session.document import Run
 from profiler_gui.session.session import Session
+from tests.support.patience import PATIENCE_MS
 
 SCENARIO = {
     "name": "tiny",
@@ -17,7 +18,6 @@ SCENARIO = {
     "batch": {"micro": 1, "global": 2, "sequence_length": 256},
     "run": {"steps": 3},
 }
-PATIENCE_MS = 120_000
 
 
 @pytest.fixture
