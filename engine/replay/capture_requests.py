@@ -37,6 +37,7 @@ class CaptureRequests:
         stream_count: Streams.
         allocation_of_block: int64: block id → row of the trace's allocations, −1 for blocks the table does not list.
         diagnostics: What had to be assumed.
+        recorded_first_reserved_bytes: What was reserved when the recording began; None where no totals are recorded.
     """
 
     seed: RequestLog
@@ -49,6 +50,7 @@ class CaptureRequests:
     stream_count: int
     allocation_of_block: Int64Array
     diagnostics: tuple[Diagnostic, ...]
+    recorded_first_reserved_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +118,7 @@ def capture_requests(
         stream_count=stream_count,
         allocation_of_block=np.concatenate((np.full(len(blocks.size_bytes) - len(rows), ABSENT), rows)),
         diagnostics=log.diagnostics(),
+        recorded_first_reserved_bytes=_peak(curve.reserved_bytes[:1]) if curve is not None else None,
     )
 
 

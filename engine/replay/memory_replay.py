@@ -57,6 +57,7 @@ class MemoryReplay:
         seed_bytes: What was alive before the first row.
         requests: Length of the log.
         diagnostics: What had to be assumed.
+        recorded_first_reserved_bytes: What was reserved when the recording began; None where not recorded.
     """
 
     recorded_policy: AllocatorPolicy
@@ -68,6 +69,7 @@ class MemoryReplay:
     seed_bytes: int
     requests: int
     diagnostics: tuple[Diagnostic, ...]
+    recorded_first_reserved_bytes: int | None = None
 
     @property
     def reserved_error_ratio(self) -> float | None:
@@ -108,6 +110,7 @@ def replay_memory(
         seed_bytes=log.seed_bytes,
         requests=len(log.requests),
         diagnostics=log.diagnostics,
+        recorded_first_reserved_bytes=log.recorded_first_reserved_bytes,
     )
 
 

@@ -58,6 +58,7 @@ def _rank_document(replay: MemoryReplay) -> dict[str, Any]:
         "reserved_error_range": {"low": low, "high": high},
         "seed_bytes": replay.seed_bytes,
         "requests": replay.requests,
+        "recorded_first_reserved_bytes": replay.recorded_first_reserved_bytes,
         "addresses_total": None,
         "addresses_matched": None,
         "driver_events_total": None,
@@ -75,6 +76,7 @@ def _nothing_recorded() -> dict[str, Any]:
     peaks = {"peak_allocated_bytes": None, "peak_reserved_bytes": None}
     unknown = (
         *("allocator", "recorded_allocator", "policy", "reserved_error_ratio", "seed_bytes", "requests"),
+        "recorded_first_reserved_bytes",
         *("addresses_total", "addresses_matched", "driver_events_total", "driver_events_matched"),
         *("releases_total", "releases_matched", "stranded_bytes"),
     )
@@ -152,6 +154,12 @@ def _remarks(replay: MemoryReplay) -> list[str]:
         lines.append(
             f"Recorded peak reserved {format_bytes(recorded)}, replayed "
             f"{format_bytes(replay.outcome.peak_reserved_bytes)}: {replay.reserved_error_ratio:+.2%}{spread}."
+        )
+    first = replay.recorded_first_reserved_bytes
+    if first is not None and first > replay.outcome.peak_reserved_bytes:
+        lines.append(
+            f"{format_bytes(first)} were reserved already when the recording began, kept from earlier steps: what was "
+            "recorded needs less, so the two peaks do not compare."
         )
     if replay.seed_bytes:
         lines.append(f"{format_bytes(replay.seed_bytes)} were allocated before the first row and are taken as given.")

@@ -19,6 +19,17 @@ from engine.whatif.results import Side, WhatIf
 SCHEMA = "cannscope.whatif/1"
 SHOWN_OPERATORS = 15
 _SHOWN_SWITCHES = 2
+_OF_A_RERUN = (
+    "baseline",
+    "candidate",
+    "devices_for_equal_throughput",
+    "inferred_share_ratio",
+    "speedup_ratio",
+    "step_time_delta_us",
+    "peak_reserved_delta_bytes",
+    "replay_error_ratio",
+)
+"""Keys that are null where nothing was switched on."""
 MARKS = {
     Verdict.APPLIES: "+",
     Verdict.ALREADY_ON: "=",
@@ -119,8 +130,8 @@ def applicability_document(name: str, found: Mapping[str, Applicability]) -> dic
     return {
         "schema": SCHEMA,
         "name": name,
-        "baseline": None,
-        "candidate": None,
+        **dict.fromkeys(_OF_A_RERUN),
+        "operators": [],
         "applicability": applicability_rows(found),
     }
 
