@@ -215,7 +215,7 @@ def _tried(
         return _toggle(examination, remedy, optimization, trial, findings, gain)
     if trial.verdict is not Verdict.APPLIES:
         return Passed(optimization.id, trial.verdict.value, trial.reason)
-    gain = rerun_gain(trial.result)
+    gain = rerun_gain(examination, trial.result)
     if not fitting(remedy.how_to_apply or optimization.switches, examination.platform):
         return Passed(
             optimization.id, "no switch", "nothing public switches it on with this job's devices and framework"

@@ -46,7 +46,7 @@ def combined_gain(
     if result.refused or result.baseline.status is not RunStatus.DONE:
         return None
     gains = [item.gain.time_ns.expected for item in order if item.optimization in chosen.values() and item.gain.time_ns]
-    return Combined(tuple(chosen.values()), rerun_gain(result), sum(gains))
+    return Combined(tuple(chosen.values()), rerun_gain(examination, result), sum(gains))
 
 
 def _wins_time(item: Recommendation) -> bool:

@@ -232,7 +232,7 @@ def _of_capture(
     return Rerun(found.baseline, found.candidate, gain, found.applicability, found.refused, _distinct(told), weak)
 
 
-def rerun_gain(result: Rerun) -> PredictedGain:
+def rerun_gain(examination: Examination, result: Rerun) -> PredictedGain:
     """Returns the gain of a rerun, as the advisor tells it."""
     if result.baseline.status is not RunStatus.DONE:
         # A job that did not run has no step time to win against.
@@ -244,7 +244,12 @@ def rerun_gain(result: Rerun) -> PredictedGain:
     if before is not None and after is not None and before != after:
         saved = float(before - after)
         memory = Range3(saved, saved, saved)
-    ratio = _of_step(result.gain_ns, result.baseline.mean_step_ns)
+    # Recorded steps count with what lies between them; of a simulated run the gain is won of all its steps.
+    ratio = (
+        _ratio(examination, result.gain_ns)
+        if examination.is_recorded
+        else _of_step(result.gain_ns, result.baseline.mean_step_ns)
+    )
     return PredictedGain(result.gain_ns, ratio, memory, GainMethod.RERUN, result.assumptions, result.weak)
 
 
