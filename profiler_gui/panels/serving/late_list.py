@@ -12,12 +12,21 @@ from engine.core.number_format import format_duration_ns
 from profiler_gui.item_models.columns import number_column, text_column
 from profiler_gui.item_models.table_model import TableModel
 from profiler_gui.item_models.table_view import FilteredTable
-from profiler_gui.panels.serving.words import cause_text, late_summary, late_text, preventions_of, wait_text
+from profiler_gui.panels.serving.words import (
+    cause_text,
+    cause_texts,
+    late_summary,
+    late_text,
+    preventions_of,
+    wait_text,
+)
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
     from engine.analyses.serving.jitter import LateRequest
     from engine.workloads.serving.prevention import JitterReport
+
+CAUSE_COLUMN = 2
 
 
 class LateList(QWidget):
@@ -56,8 +65,12 @@ class LateList(QWidget):
         """Shows who was late; None while that is looked for."""
         self._report = report
         self.summary.setText(late_summary(report.jitter) if report is not None else "")
-        if report is not None or self.table.view.table is not None:  # widths are measured at the first table
+        is_first = self.table.view.table is None
+        if report is not None or not is_first:  # widths are measured at the first table
             self.table.set_table(_table(self.listed))
+        if report is not None and is_first:  # the next run has other causes
+            widest_px = max(self.fontMetrics().horizontalAdvance(text) for text in cause_texts())
+            self.table.view.setColumnWidth(CAUSE_COLUMN, widest_px + 16)
         self.detail.setText("")
 
     def show_request(self, request: int) -> None:

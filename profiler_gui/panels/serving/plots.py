@@ -28,6 +28,8 @@ FIRST_ROW_PX = 9
 """Height of a row at first."""
 COLUMN_PX = 2
 """Width of the columns of the load: filled steps of a pixel each cost more to paint than the rest of the page."""
+LEGEND_ROOM = 1.35
+"""Upper end of an axis under a legend, as a multiple of the largest value."""
 _HEIGHTS = (11, 4, 4, 4)
 """Shares of the height."""
 _LINES = ("running", "waiting", "held", "kept", "late")
@@ -205,7 +207,8 @@ class ServicePlots(pg.GraphicsLayoutWidget):
             (self.blocks, full),
             (self.latency, float(waits.max(initial=0))),
         ):
-            plot.setYRange(0, max(top, 1) * 1.08, padding=0)
+            room = LEGEND_ROOM if plot in self._legends else 1.08
+            plot.setYRange(0, max(top, 1) * room, padding=0)
 
     def _recolour(self) -> None:
         colours = self._theme.colours

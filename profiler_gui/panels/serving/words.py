@@ -50,6 +50,11 @@ def cause_text(cause: Cause) -> str:
     return tr(_CAUSES[cause.name])
 
 
+def cause_texts() -> tuple[str, ...]:
+    """Returns all causes in few words."""
+    return tuple(tr(text) for text in _CAUSES.values())
+
+
 def wait_text(late: LateRequest) -> str:
     """Returns what of a request was late."""
     return tr(_WAITS[late.limit.name])
