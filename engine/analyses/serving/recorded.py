@@ -1,5 +1,7 @@
 """A served run as tables a trace carries, and back: requests, iterations, what each request was doing when."""
 
+from typing import Any
+
 import numpy as np
 
 from engine.analyses.serving.latency import ServingAnalysis, serving_analysis
@@ -15,6 +17,8 @@ _BLOCK_COUNT, _BLOCK_TOKENS = "KV Blocks In All", "Tokens Per KV Block"
 _SLO_TTFT, _SLO_TPOT = "TTFT Limit(us)", "TPOT Limit(us)"
 _NUMBER = "Number"
 _NEVER = -1.0
+_EXACT = 2.0**53
+"""Largest number up to which a float64 holds every whole one."""
 _REQUESTS = {
     "arrival_ns": "Arrival(us)",
     "prompt_tokens": "Prompt Tokens",
@@ -42,7 +46,13 @@ _ITERATIONS = {
     "limit": "Limit",
 }
 _PHASES = {"request": "Request", "kind": "Phase", "start_ns": "Start(us)", "end_ns": "End(us)"}
-_DTYPES = {"session": np.int32, "preemptions": np.int32, "status": np.uint8, "request": np.int32, "kind": np.uint8}
+_DTYPES: dict[str, type[np.integer[Any]]] = {
+    "session": np.int32,
+    "preemptions": np.int32,
+    "status": np.uint8,
+    "request": np.int32,
+    "kind": np.uint8,
+}
 
 
 def served_tables(run: ServedRun, slo_ttft_ns: int = 0, slo_tpot_ns: int = 0) -> dict[str, RecordedTable]:
@@ -113,10 +123,12 @@ def _columns(trace: Trace, name: str, titles: dict[str, str]) -> dict[str, AnyAr
     found: dict[str, AnyArray] = {}
     for key, title in titles.items():
         column = table.numbers.get(title)
-        if column is None or not bool(np.isfinite(column).all()) or bool((np.abs(column) > 2**53).any()):
+        dtype: type[np.integer[Any]] = _DTYPES.get(key, np.int64)
+        most = min(float(np.iinfo(dtype).max), _EXACT)
+        if column is None or not bool(np.isfinite(column).all()) or bool((np.abs(column) > most).any()):
             return None
         scaled = np.where(column >= 0, column * NS_PER_US, _NEVER) if key.endswith("_ns") else column
-        found[key] = np.rint(scaled).astype(_DTYPES.get(key, np.int64))
+        found[key] = np.rint(scaled).astype(dtype)
     return found
 
 

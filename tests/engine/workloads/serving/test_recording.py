@@ -119,3 +119,11 @@ def test_a_trace_of_training_shows_no_service(served):
     trace.tables.pop("serving_phases")
     assert served_run(trace) is None
     assert recorded_serving(trace) is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300, -1e18])
+@pytest.mark.parametrize("column", ["Status", "Session", "First Token(us)"])
+def test_a_table_with_impossible_numbers_is_no_service(served, value, column):
+    trace = record_service(served).ranks[0].trace
+    trace.tables["serving_requests"].numbers[column][3] = value
+    assert recorded_serving(trace) is None
