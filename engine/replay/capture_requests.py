@@ -16,6 +16,8 @@ from engine.trace.strings import ABSENT
 from engine.trace.tables import MemoryCurve
 from engine.trace.trace import Trace
 
+HOST_MEMORY = "host-memory"
+"""Code of the diagnostic that says so."""
 SEED_DIVISIONS = (1, 8, 64)
 """In how many equal blocks what was alive before the capture is tried: its layout is not recorded."""
 _FREE_FIRST, _ALLOCATE, _FREE_NEWBORN = 0, 1, 2
@@ -101,6 +103,12 @@ def capture_requests(
         Severity.NOTICE,
         "memory was allocated before the first row; where its blocks lay is not recorded",
         count=int(rest > 0),
+    )
+    log.add(
+        HOST_MEMORY,
+        Severity.NOTICE,
+        "the blocks are of host memory, which no device's allocator served: policies show what they would have done",
+        count=int(device < 0),
     )
     if edit is not None:
         listed, rows = _edited(listed, rows, edit)

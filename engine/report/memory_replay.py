@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.core.number_format import format_bytes, format_count
+from engine.replay.capture_requests import HOST_MEMORY
 from engine.replay.memory_replay import MemoryReplay, PolicyOutcome
 from engine.replay.snapshot_policy import policy_facts
 from engine.report.diagnostics import diagnostic_rows, job_diagnostics
@@ -146,7 +147,8 @@ def _bytes_or_dash(value: int | None) -> str:
 
 
 def _remarks(replay: MemoryReplay) -> list[str]:
-    lines = [f"Recorded under {replay.recorded_policy.title}."]
+    on_host = any(item.code == HOST_MEMORY for item in replay.diagnostics)
+    lines = [] if on_host else [f"Recorded under {replay.recorded_policy.title}."]
     recorded = replay.recorded_peak_reserved_bytes
     if recorded is not None and replay.reserved_error_ratio is not None:
         low, high = (item / recorded - 1 for item in replay.reserved_range_bytes)
