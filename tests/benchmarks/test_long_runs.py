@@ -13,6 +13,8 @@ from PySide6.QtWidgets import QApplication
 
 from engine.analyses.fusion import fusion_candidates
 from engine.runtime.addresses.address_map import AddressMap, Basis, BlockRectangles, Misses, SegmentRectangles
+from engine.runtime.deadlock import find_deadlock
+from engine.runtime.scheduler import schedule
 from engine.trace import Origin, Source, TimeRange, Trace, TraceBuilder, TraceMetadata, Track, TrackKind, align
 from engine.workloads.results import RunStatus
 from engine.workloads.scenario_file import read_scenario
@@ -25,6 +27,7 @@ from profiler_gui.session.document import Document
 from profiler_gui.toolkit.theme import LIGHT
 from tests.support.kernel_runs import Kernel, kernel_trace
 from tests.support.panes import captured, pane_world
+from tests.support.swapped_collectives import swapped_collectives
 
 pytestmark = pytest.mark.benchmark
 REPEATS = 3
@@ -130,3 +133,8 @@ def test_a_step_of_the_articles_job_on_32_devices_is_simulated() -> None:
         assert simulate(scenario).status is RunStatus.DONE
 
     judged("one step of 32 devices simulated", best_s(run) / scenario.run.steps, 2.0)
+
+
+def test_the_cause_of_a_hang_is_found_among_a_quarter_of_a_million_calls() -> None:
+    graph = swapped_collectives(rank_count=64, call_count=4_000, wrong_rank=37, wrong_call=3_000)
+    judged("a hang of 64 ranks explained", best_s(lambda: find_deadlock(graph, schedule(graph))), 1.0)
