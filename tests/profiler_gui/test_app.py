@@ -114,7 +114,7 @@ def test_an_unexpected_error_in_a_slot_becomes_a_report(window):
 
 def test_opening_from_the_command_line_begins_after_the_first_paint(window, monkeypatch, qtbot):
     opened = []
-    monkeypatch.setattr(window.context.session, "open", opened.append)
+    monkeypatch.setattr(window.context.session, "open", lambda paths, run: opened.append(paths))
     app._after_first_paint(window, ("a", "b"))
     assert opened == [("a", "b")]
 

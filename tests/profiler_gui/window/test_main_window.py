@@ -298,7 +298,7 @@ def test_what_was_opened_is_offered_again_until_cleared(window, tmp_path):
 
 def test_dropped_files_are_opened(window, tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr(session_of(window), "open", opened.append)
+    monkeypatch.setattr(session_of(window), "open", lambda paths, run: opened.append(paths))
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(tmp_path))])
     event = QDropEvent(
