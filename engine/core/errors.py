@@ -86,9 +86,11 @@ class EmptyTraceError(TraceReadError):
 class MissingDataError(EngineError):
     """An analysis needs a capability that the trace lacks."""
 
-    def __init__(self, required: str, advice: str = "") -> None:
+    def __init__(self, required: str, advice: str = "", where: str = "") -> None:
         self.required = required
-        super().__init__(f"the trace has no {required}" + (f"; {advice}" if advice else ""))
+        self.advice = advice
+        place = f"{where}: " if where else ""
+        super().__init__(f"{place}the trace has no {required}" + (f"; {advice}" if advice else ""))
 
 
 class ExportError(EngineError):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from engine.core.errors import ScenarioError
+from engine.core.errors import MissingDataError, ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
 from engine.formats import TraceCache, open_job
 from engine.formats.readers import built_in_readers
@@ -123,7 +123,10 @@ def capture_subject(
         MissingDataError: No rank shows a device task.
         OperationCancelled: Cancelled.
     """
-    capture = capture_graph(job, progress=progress, cancel=cancel)
+    try:
+        capture = capture_graph(job, progress=progress, cancel=cancel)
+    except MissingDataError as error:
+        raise MissingDataError(error.required, error.advice, job.path) from error
     return CaptureSubject(job, capture, recorded_device(job))
 
 
