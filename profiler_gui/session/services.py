@@ -111,12 +111,12 @@ class Services(QObject):
     @property
     def served(self) -> Served | None:
         """The service with what is on; None until it was run."""
-        return self._known.served.get(self._key)
+        return self._known.served.get(self.key)
 
     @property
     def late(self) -> LateFound | None:
         """Who was late in that run; None until that was found out."""
-        return self._known.late.get(self._key)
+        return self._known.late.get(self.key)
 
     @property
     def is_complete(self) -> bool:
@@ -130,7 +130,7 @@ class Services(QObject):
 
     @property
     def curves(self) -> Mapping[str, list[RatePoint]]:
-        """Latency over rate, by what was on (``text_of``)."""
+        """Latency over rate, by what was on (``key``)."""
         return self._known.curves
 
     @property
@@ -139,12 +139,16 @@ class Services(QObject):
         return self._request
 
     @property
-    def _chosen(self) -> Chosen:
-        return self._session.toggles.chosen
+    def chosen(self) -> Chosen:
+        """What is on of what acts on a service: a job that trains may be open beside it."""
+        from engine.workloads.serving.settings_file import OPTIMIZATION_IDS
+
+        return {key: values for key, values in self._session.toggles.chosen.items() if key in OPTIMIZATION_IDS}
 
     @property
-    def _key(self) -> str:
-        return text_of(self._chosen)
+    def key(self) -> str:
+        """Names what is on."""
+        return text_of(self.chosen) if self.is_open else ""
 
     # What a user does
 
@@ -179,7 +183,7 @@ class Services(QObject):
     def sweep(self) -> None:
         """Finds latency over rate for what is on; points come one by one."""
         if self._place is not None:
-            self._known.curves[self._key] = []
+            self._known.curves[self.key] = []
             self.curve_changed.emit()
             self._start(sweep_in_worker)
 
@@ -211,7 +215,7 @@ class Services(QObject):
 
     def _start(self, call: Call) -> None:
         assert self._place is not None  # noqa: S101 - looked at by the callers
-        self._job.start(call, ServeRequest(self._place, self._chosen))
+        self._job.start(call, ServeRequest(self._place, self.chosen))
 
     def _follow_document(self) -> None:
         """Opens the service a capture was simulated from, and closes it with the capture."""

@@ -29,7 +29,6 @@ from profiler_gui.panels.serving.rows import Order
 from profiler_gui.panels.serving.toggles import ServiceToggles
 from profiler_gui.panels.serving.words import facts_of, late_summary, late_text, phase_names, preventions_of
 from profiler_gui.session.services import NOBODY
-from profiler_gui.session.toggles import text_of
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
@@ -233,8 +232,7 @@ class ServingPage(QWidget):
         return tr("The search for a limit that would have prevented it was given up.")
 
     def _update_curve(self) -> None:
-        curves = self._services.curves
-        key = text_of(self._session.toggles.chosen)
+        curves, key = self._services.curves, self._services.key
         self.curve.show_points(curves.get(key, ()), curves.get("", ()) if key else ())
 
     def _update_toggles(self) -> None:

@@ -106,3 +106,12 @@ def test_a_history_is_read_and_what_is_none_is_said(qtbot, session, tmp_path):
     with qtbot.waitSignal(session.benchmarks.failed):
         session.benchmarks.open(other)
     assert session.benchmarks.path == path
+
+
+def test_toggles_of_training_leave_a_service_alone(qtbot, services):
+    services.open(service_document(), Path())
+    qtbot.waitUntil(lambda: services.is_complete, timeout=PATIENCE_MS)
+    services.parent().set_toggles(Toggles(frozenset({"fusion.attention"})))
+    assert services.served is services.baseline
+    assert not services._debounce.isActive()
+    assert not services.is_busy
