@@ -11,6 +11,8 @@ from engine.optimizations.communication.calls import calls_of
 from engine.replay.critical_path import CriticalPath, critical_path
 from engine.whatif.subject import CaptureSubject, Subject
 
+_LEAST_TOLD_RATIO = 0.0005
+"""Parts below it would read as 0.0 %."""
 _TRANSFER, _UNSPLIT = "transfer", "communication (unsplit)"
 _NAMES = {
     TaskKind.HOST: "host",
@@ -43,7 +45,9 @@ class PathShares:
     @property
     def sentence(self) -> str:
         """For people."""
-        made = ", ".join(f"{name} {format_ratio(ns / self.length_ns)}" for name, ns in self.parts.items())
+        ratios = {name: ns / self.length_ns for name, ns in self.parts.items()}
+        told = (f"{name} {format_ratio(ratio)}" for name, ratio in ratios.items() if ratio >= _LEAST_TOLD_RATIO)
+        made = ", ".join(told)
         where = ", ".join(f"rank {rank} {format_ratio(ns / self.length_ns)}" for rank, ns in self.ranks.items())
         place = f"; on {where}" if len(self.ranks) > 1 else ""
         return f"Critical path of the replay ({format_duration_ns(self.length_ns)}): {made}{place}"
