@@ -14,7 +14,7 @@ from engine.devices.spec import DeviceSpec
 from engine.runtime.cost import concatenate, operator_durations
 from engine.workloads.onnx_models.fusion import FusionPass, fuse
 from engine.workloads.onnx_models.input_shapes import DYNAMIC, set_shapes
-from engine.workloads.onnx_models.model_file import OnnxModel, read_model
+from engine.workloads.onnx_models.model_file import OnnxModel, external_tensors, read_model
 from engine.workloads.onnx_models.operator_costs import MATRIX, Priced, moved_bytes_table, priced_node
 
 
@@ -119,7 +119,7 @@ def compile_model(
             passes = fuse(model, cancel)
         after.append(_estimate([_priced(node) for node in model.graph], device, batch, one_launch=shrink))
         if output is not None and number == 0:
-            written = _write(model, output)
+            written = _write(model, path, output)
     return AtcResult(path, device, passes, tuple(before), tuple(after), tuple(unsupported), written, ())
 
 
@@ -200,13 +200,21 @@ def _estimate(nodes: Sequence[Priced], device: DeviceSpec, batch: int | None, *,
     return GraphEstimate(batch, len(per_node), int(per_node.sum()), int(launches.sum()), int(ends[-1]))
 
 
-def _write(model: OnnxModel, output: Path) -> Path:
+def _write(model: OnnxModel, source: Path, output: Path) -> Path:
+    """Writes the optimized model; away from weights that lie beside its source it gets a file of weights of its own.
+
+    Raises:
+        ExportError: It cannot be written, or would take the place of the model it was made from.
+    """
     import onnx_ir
 
     target = output if output.suffix == ".onnx" else output.with_name(output.name + ".onnx")
+    if target.resolve() == source.resolve():
+        raise ExportError(f"{target}: is the model itself; choose another name with --output")
+    moves = any(True for _ in external_tensors(model)) and target.resolve().parent != source.resolve().parent
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        onnx_ir.save(model, target)
+        onnx_ir.save(model, target, external_data=f"{target.name}.data" if moves else None)
     except (OSError, ValueError) as error:
         raise ExportError(f"{target}: {error}; choose another place with --output") from error
     return target

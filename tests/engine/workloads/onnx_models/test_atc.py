@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from engine.cli.app import build_cli, run
-from engine.core.errors import EngineError
+from engine.core.errors import EngineError, ExportError
 from engine.devices.catalogue import load_device
 from engine.workloads.onnx_models.estimate import compile_model
 from engine.workloads.onnx_models.input_shapes import parse_input_shapes
@@ -178,3 +178,22 @@ def test_arguments_that_make_no_sense_end_with_code_two(tmp_path, capsys, argume
 
 def test_shapes_are_read_as_atc_writes_them():
     assert parse_input_shapes("x:-1,3,224,224;a:b:0:2,5") == {"x": (-1, 3, 224, 224), "a:b:0": (2, 5)}
+
+
+@pytest.mark.parametrize("folder", [".", "elsewhere"])
+def test_weights_kept_in_another_file_are_found_wherever_the_result_is_written(tmp_path, folder):
+    graph = linear_graph({"w": np.arange(64 * 32, dtype=np.float32).reshape(64, 32)})
+    path = save(tmp_path / "model.onnx", graph, save_as_external_data=True, location="w.bin", size_threshold=0)
+    result = compiled(path, tmp_path / folder / "small")
+    feed = {"x0": np.ones((4, 64), np.float32)}
+    expected = ReferenceEvaluator(str(path)).run(None, feed)
+    assert np.array_equal(ReferenceEvaluator(str(result.written)).run(None, feed), expected)
+    assert (tmp_path / "w.bin").is_file()
+
+
+def test_the_model_itself_is_never_overwritten(tmp_path):
+    path = save(tmp_path / "model.onnx", gpt_block())
+    before = path.read_bytes()
+    with pytest.raises(ExportError, match="is the model itself"):
+        compiled(path, tmp_path / "model")
+    assert path.read_bytes() == before
