@@ -30,9 +30,10 @@ from engine.workloads.scenario import Scenario
 ID = "precision.mixed"
 _DTYPES = {"bf16": DType.BF16, "fp16": DType.FP16}
 _STAYS_WIDE = re.compile(
-    r"^Apply|Adam|LpNorm|[Mm]omentum|[Ss]oftmax|[Nn]orm|Reduce|Loss|NLL|Cast|^Exp|^Log|Pow|Sqrt|multi_tensor", re.ASCII
+    r"^Apply|Adam|LpNorm|[Mm]omentum|[Ss]oftmax|[Nn]orm|Reduce|Loss|NLL|Cast|^Exp|^Log|Pow|Sqrt|multi_tensor|ZerosLike",
+    re.ASCII,
 )
-"""What usual recipes of mixed precision keep in fp32: optimizer, norms, softmax, sums, loss, casts."""
+"""What usual recipes of mixed precision keep in fp32: optimizer, norms, softmax, sums, loss, casts, main gradients."""
 HALF_TRAFFIC = 0.5
 """16 bits are half of 32: so much of its time a kernel bound by memory takes then."""
 ASSUMPTION = (
@@ -95,6 +96,8 @@ def _on_capture(plan: CapturePlan, parameters: Parameters, bound: Bound) -> Capt
     else:
         others = np.flatnonzero(_narrowed(graph, bound) & (types == ElementType.FULL))
         duration_ns[others] *= HALF_TRAFFIC
+    if bound is Bound.EXPECTED:
+        duration_ns[wide] += _weight_cast_ns(device, graph, wide)
     rewritten = with_column(graph, "duration_ns", np.arange(len(graph)), duration_ns)
     return replace(plan, graph=rewritten, assumptions=(*plan.assumptions, ASSUMPTION))
 
@@ -107,6 +110,20 @@ def _cast_ns(device: DeviceSpec, graph: TaskGraph, task: Int32Array) -> Float64A
     if len(found):
         prices = operator_durations(device, catalogue.cast(elements, DType.FP32, DType.BF16))
         cast_ns[np.searchsorted(task, found.task)] = prices
+    return cast_ns
+
+
+def _weight_cast_ns(device: DeviceSpec, graph: TaskGraph, task: Int32Array) -> Float64Array:
+    """Returns the time of writing each weight's 16-bit copy from its fp32 master, beside the product of its gradient.
+
+    With several micro-batches per step a weight has several such products and one cast: then this is too much.
+    """
+    found = products_of(graph, task)
+    cast_ns = np.zeros(len(task))
+    chosen = np.flatnonzero(found.makes_weight_gradient)
+    if len(chosen):
+        prices = operator_durations(device, catalogue.cast(found.m[chosen] * found.n[chosen], DType.FP32, DType.BF16))
+        cast_ns[np.searchsorted(task, found.task[chosen])] = prices
     return cast_ns
 
 

@@ -92,8 +92,7 @@ def test_mixed_precision_of_a_recorded_fp32_job_holds_what_the_job_takes_with_it
     low, expected, high = (step_ns(item.on_capture(plan, item.defaults, bound)) for bound in Bound)
     truth = recorded(item.on_scenario(wide, item.defaults)).step_ns
     assert high < truth < low
-    # The casts that mixed precision adds are in the least gain only, at two per product.
-    assert expected == pytest.approx(truth, rel=0.1)
+    assert expected == pytest.approx(truth, rel=0.05)
 
 
 def test_a_recording_in_bf16_multiplies_no_fp32():
