@@ -14,7 +14,9 @@ from engine.workloads.fidelity.tables import FidelityResult, chosen_tables, vali
 
 
 def fidelity(
-    table: Annotated[str | None, typer.Argument(help="One table, with its kinds of rows; all of them else.")] = None,
+    table: Annotated[
+        str | None, typer.Argument(help="A table or family (serving) with its kinds of rows; else all.")
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Directory of the tables; else CANNSCOPE_VALIDATION, else beside the captures.")
     ] = None,

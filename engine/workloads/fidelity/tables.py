@@ -132,10 +132,17 @@ def validation_directory(named: Path | None = None) -> Path:
 
 
 def chosen_tables(tables: tuple[FidelityTable, ...], wanted: str | None) -> tuple[FidelityTable, ...]:
-    """Returns the table of that id, all for None. Raises ValidationDataError that names the nearest ids."""
+    """Returns the table of that id, a family by the first word of its ids (``serving``), all for None.
+
+    Raises:
+        ValidationDataError: There is none; it names the nearest ids.
+    """
     if wanted is None:
         return tables
     ids = [table.id for table in tables]
+    family = tuple(table for table in tables if table.id.startswith(f"{wanted}-"))
+    if wanted not in ids and family:
+        return family
     if wanted not in ids:
         near = get_close_matches(wanted, ids) or ids
         message = f"no fidelity table {wanted!r}; nearest: {', '.join(near)}"

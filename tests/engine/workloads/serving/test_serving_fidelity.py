@@ -3,8 +3,9 @@ from collections.abc import Callable
 import pytest
 
 from engine.core.progress import no_progress
+from engine.workloads.fidelity.registry import FIDELITY_TABLES
 from engine.workloads.fidelity.serving import evaluate_baselines, evaluate_concurrency, evaluate_requests
-from engine.workloads.fidelity.tables import FidelityResult, RowVerdict
+from engine.workloads.fidelity.tables import FidelityResult, RowVerdict, chosen_tables
 
 
 @pytest.fixture
@@ -25,3 +26,9 @@ def test_rows_that_cannot_be_modelled_say_why(validation):
     rows = evaluate_baselines(validation, no_progress).rows
     assert all(row.note for row in rows)
     assert any("acceptance" in row.note for row in rows)
+
+
+def test_one_word_chooses_all_tables_of_services():
+    chosen = chosen_tables(FIDELITY_TABLES, "serving")
+    assert [table.id for table in chosen] == ["serving-requests", "serving-concurrency", "serving-baselines"]
+    assert [table.id for table in chosen_tables(FIDELITY_TABLES, "operators")] == ["operators"]
