@@ -112,8 +112,15 @@ def preventions_of(report: JitterReport, late: LateRequest | None) -> list[str]:
 
 def late_summary(found: Jitter) -> str:
     """Returns how many were late, and how many for which cause."""
-    if not found.late:
+    if not found.late and found.limits.are_given:
         return tr("Nobody was late: {count} requests answered.", count=format_count(found.requests))
+    if not found.late:
+        return tr(
+            "No request stands out: half of {count} had their first token within {median}. "
+            "State slo_ttft_ms to call that late.",
+            count=format_count(found.requests),
+            median=format_duration_ns(found.limits.median_first_token_ns),
+        )
     causes = ", ".join(f"{format_count(count)} {cause_text(cause)}" for cause, count in found.causes.items())
     limits = found.limits
     what = tr("the service's limits") if limits.are_given else tr("twice the median and the 99th percentile")
