@@ -215,5 +215,6 @@ def group_title(group: Group) -> str:
         "communication": tr("Communication"),
         "host": tr("Host and launches"),
         "memory": tr("Memory"),
+        "serving": tr("Serving"),
     }
     return titles.get(group.value) or group.value
