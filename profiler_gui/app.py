@@ -1,7 +1,6 @@
 """Builds the window and wires everything together: the only place that does."""
 
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -9,11 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import platformdirs
 from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 
+from engine.core.user_places import settings_place
 from profiler_gui.commands.panes import NO_DOCKS, PaneContext, PaneFactory, PanePlace
 from profiler_gui.panels.advice.actions import advice_commands
 from profiler_gui.panels.history.actions import history_commands
@@ -203,12 +202,6 @@ def _diagnostics(context: PaneContext) -> QWidget:
     return DiagnosticsTable(context)
 
 
-def settings_path() -> Path:
-    """Returns the user's settings file, or what ``CANNSCOPE_SETTINGS`` names."""
-    named = os.environ.get("CANNSCOPE_SETTINGS")
-    return Path(named) if named else Path(platformdirs.user_config_dir("cannscope", appauthor=False)) / "settings.ini"
-
-
 def build_app(
     application: QApplication,
     settings_file: Path,
@@ -252,7 +245,7 @@ def run_window(paths: Sequence[Path]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Qt's loop would never let Python see Ctrl+C
     application = create_application(sys.argv[:1])
     qInstallMessageHandler(_log_qt)
-    window = build_app(application, settings_path(), cache_directory())
+    window = build_app(application, settings_place(), cache_directory())
     sys.excepthook = _crash_reporter(window)
     window.show()
     QTimer.singleShot(0, window, lambda: _after_first_paint(window, tuple(paths)))

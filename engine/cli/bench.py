@@ -5,13 +5,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-import platformdirs
 import typer
 
 from engine.cli.console import EXIT_NO, JsonFlag, Output, QuietFlag, VerboseFlag
 from engine.cli.simulate import EnableOption, SetOption
 from engine.core.errors import ScenarioError
 from engine.core.progress import part_of
+from engine.core.user_places import bench_history_place
 from engine.report.bench import bench_document, bench_text
 from engine.workloads.bench.baseline import compared, read_baseline, write_baseline
 from engine.workloads.bench.history import append_history, new_entry
@@ -20,11 +20,6 @@ from engine.workloads.overrides import enabled_overrides, set_overrides
 from engine.workloads.scenario_file import read_scenario
 
 _USUAL_TOLERANCE = "5%"
-
-
-def history_path() -> Path:
-    """Returns where benchmarks are kept unless another file is named."""
-    return Path(platformdirs.user_data_dir("cannscope", appauthor=False)) / "bench.sqlite"
 
 
 def bench(
@@ -65,7 +60,7 @@ def bench(
     provenance = {"cannscope": version, "scenario_sha256": digests, "label": label}
     if record is not None:
         write_baseline(record, measured, provenance)
-    kept = history or history_path()
+    kept = history or bench_history_place()
     append_history(kept, [new_entry(item, digests[item.name], version, label) for item in results])
     if as_json:
         output.document(bench_document(results, allowed, {**provenance, "history": str(kept)}))

@@ -4,19 +4,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import platformdirs
 import typer
 
 from engine.cli.console import EXIT_NO, JsonFlag, Output, Paths, QuietFlag, VerboseFlag
 from engine.cli.opening import open_capture
 from engine.core.progress import part_of
+from engine.core.user_places import calibration_log_place
 from engine.report.prediction import read_prediction
 from engine.report.provenance import capture_provenance
 from engine.report.verify import noted, verify_document, verify_text
 from engine.whatif.subject import capture_subject
 from engine.whatif.verification import score
-
-LOG = "calibration.jsonl"
 
 
 def verify(
@@ -40,7 +38,7 @@ def verify(
     with output.progress() as progress:
         job = open_capture(paths, part_of(progress, 0.0, 0.5))
         result = score(said, capture_subject(job, part_of(progress, 0.5, 0.8)), part_of(progress, 0.8, 1.0))
-    place = log or Path(platformdirs.user_data_dir("cannscope", appauthor=False)) / LOG
+    place = log or calibration_log_place()
     provenance = {**capture_provenance(paths), "prediction": str(prediction)}
     known = noted(result, place, datetime.now(UTC).isoformat(timespec="seconds"), provenance)
     if as_json:

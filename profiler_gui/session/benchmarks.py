@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from engine.core.user_places import bench_history_place
 from profiler_gui.session.failure import failure_of
 
 if TYPE_CHECKING:  # the engine's workloads are imported after the first paint
     from engine.workloads.bench.history import HistoryEntry
     from profiler_gui.session.session import Session
-
-
-def usual_history() -> Path:
-    """Returns where ``cannscope bench`` keeps benchmarks, or what ``CANNSCOPE_BENCHMARKS`` names."""
-    from engine.cli.bench import history_path
-
-    named = os.environ.get("CANNSCOPE_BENCHMARKS")
-    return Path(named) if named else history_path()
 
 
 class Benchmarks(QObject):
@@ -67,8 +59,8 @@ class Benchmarks(QObject):
 
     def open_usual(self) -> None:
         """Shows the history kept on this machine, where there is one."""
-        if usual_history().is_file():
-            self.open(usual_history())
+        if bench_history_place().is_file():
+            self.open(bench_history_place())
 
     def reload(self) -> None:
         """Reads the file once more: benchmarks are run elsewhere."""

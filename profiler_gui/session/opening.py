@@ -6,15 +6,13 @@ that this process maps into memory.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
+from engine.core.user_places import cache_place
 from profiler_gui.session.document import Document, label_of
 
 if TYPE_CHECKING:  # the engine's tables and analyses are imported after the first paint
@@ -48,12 +46,8 @@ def open_request(paths: tuple[Path, ...], cache_directory: Path) -> OpenRequest:
 
 
 def cache_directory() -> Path:
-    """Returns the directory for traces already read: ``CANNSCOPE_CACHE``, the user's own, or a temporary one.
-
-    The temporary one is for places where the user's cannot be written.
-    """
-    named = os.environ.get("CANNSCOPE_CACHE")
-    directory = Path(named) if named else Path(platformdirs.user_cache_dir("cannscope", appauthor=False)) / "traces"
+    """Returns the directory for traces already read; a temporary one where the user's cannot be written."""
+    directory = cache_place()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.core.user_places import calibration_log_place
 from profiler_gui.session.advising import ReportWritten
 from profiler_gui.session.rerunning import RerunRequest, SubjectPlace, opened_subject
 from profiler_gui.session.toggles import text_of
@@ -70,10 +71,8 @@ def score_in_worker(context: JobContext, place: SubjectPlace, prediction: Path) 
     import io
     from datetime import UTC, datetime
 
-    import platformdirs
     from rich.console import Console
 
-    from engine.cli.verify import LOG
     from engine.formats import TraceCache, open_job
     from engine.formats.readers import built_in_readers
     from engine.report.prediction import read_prediction
@@ -86,7 +85,7 @@ def score_in_worker(context: JobContext, place: SubjectPlace, prediction: Path) 
     cache = TraceCache(place.cache_directory)
     job = open_job(place.captures, built_in_readers(), cache=cache, cancel=context.cancel)
     result = score(said, capture_subject(job, context.progress, context.cancel))
-    log = Path(platformdirs.user_data_dir("cannscope", appauthor=False)) / LOG
+    log = calibration_log_place()
     provenance = {**capture_provenance(place.captures), "prediction": str(prediction)}
     known = noted(result, log, datetime.now(UTC).isoformat(timespec="seconds"), provenance)
     written = io.StringIO()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import platformdirs
 
 from profiler_gui.session.opening import SCENARIO_NAME, OpenRequest, open_in_worker
 
@@ -119,12 +116,6 @@ def keep_scenario(request: SimulationRequest) -> None:
     except OSError as error:
         message = f"{path}: cannot be written: {error.strerror or error}; choose another directory"
         raise ExportError(message) from error
-
-
-def simulations_directory() -> Path:
-    """Returns where runs go unless the user says otherwise: ``CANNSCOPE_SIMULATIONS``, or among the user's data."""
-    named = os.environ.get("CANNSCOPE_SIMULATIONS")
-    return Path(named) if named else Path(platformdirs.user_data_dir("cannscope", appauthor=False)) / "simulations"
 
 
 def directory_of_run(name: str, parent: Path) -> Path:

@@ -9,7 +9,7 @@ PLACES = {
     "CANNSCOPE_CACHE": "cache",
     "CANNSCOPE_SETTINGS": "settings.ini",
     "CANNSCOPE_SIMULATIONS": "simulations",
-    "XDG_DATA_HOME": "data",
+    "CANNSCOPE_DATA": "data",
 }
 
 

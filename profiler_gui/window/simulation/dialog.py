@@ -26,11 +26,12 @@ from PySide6.QtWidgets import (
 )
 
 from engine.core.errors import EngineError, ScenarioError
+from engine.core.user_places import simulations_place
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.session.document import Run
 from profiler_gui.session.failure import Failure
 from profiler_gui.session.scenario_reading import SERVING, TRAINING, read_document
-from profiler_gui.session.simulating import directory_of_run, simulations_directory
+from profiler_gui.session.simulating import directory_of_run
 from profiler_gui.toolkit.translations import tr
 from profiler_gui.window.messages import show_failure
 from profiler_gui.window.simulation.form import ScenarioForm, service_form, training_form
@@ -127,7 +128,7 @@ class NewSimulation(QDialog):
         self.problem.setAccessibleName(tr("What is wrong with the scenario"))
         self.directory = QLineEdit()
         self.directory.setAccessibleName(tr("Captures go to"))
-        self.directory.setPlaceholderText(str(simulations_directory()))
+        self.directory.setPlaceholderText(str(simulations_place()))
         self.bar = QProgressBar(maximum=1000, textVisible=False)
         self.bar.setAccessibleName(tr("How far the run is"))
         self.stage = QLabel()
@@ -240,7 +241,7 @@ class NewSimulation(QDialog):
 
         document = self.form.document
         chosen = self.directory.text().strip()
-        parent = Path(chosen) if chosen else simulations_directory()
+        parent = Path(chosen) if chosen else simulations_place()
         directory = directory_of_run(str(document.get("name", "")), parent)
         self._context.settings.save_text_state(KEPT_SCENARIO, scenario_text(document))
         self._runs = True

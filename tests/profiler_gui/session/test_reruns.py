@@ -129,8 +129,7 @@ def test_a_simulated_job_is_rerun_with_a_toggle_and_both_timelines_arrive(sessio
     qtbot.waitUntil(lambda: not reruns.is_busy, timeout=PATIENCE_MS)
 
 
-def test_a_prediction_is_kept_and_scored_by_the_capture_that_is_open(session, qtbot, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+def test_a_prediction_is_kept_and_scored_by_the_capture_that_is_open(session, qtbot, tmp_path):
     with qtbot.waitSignal(session.summary_changed, timeout=PATIENCE_MS):
         session.simulate(SCENARIO, Path(), tmp_path / "tiny-1")
     reruns = session.reruns
