@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.core.errors import EngineError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
-from engine.workloads.quantization.sqnr import Granularity, channels, quality_db
+from engine.workloads.quantization.sqnr import Granularity, channels, sqnr_db
 from engine.workloads.quantization.weights import WeightTensor
 
 
@@ -78,7 +78,7 @@ def quantization_plan(
         cancel.check()
         progress(number / len(weights), tensor.name)
         rows = channels(tensor)
-        quality = {count: quality_db(rows, count, granularity) for count in sorted(bits)}
+        quality = {count: sqnr_db(rows, count, granularity) for count in sorted(bits)}
         kept = (count for count in sorted(bits) if quality[count] >= bound_db and count < tensor.stored_bits)
         planned = next(kept, tensor.stored_bits)
         layers.append(LayerQuality(tensor.name, tensor.shape, tensor.stored_bits, quality, planned))

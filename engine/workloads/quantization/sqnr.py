@@ -23,23 +23,12 @@ class Granularity(StrEnum):
     """Each run of 128 elements of an output channel has its own."""
 
 
-def sqnr_db(tensor: WeightTensor, bits: int, granularity: Granularity) -> float:
-    """Returns 10·log₁₀(Σw² ÷ Σ(w − q)²) in dB for symmetric uniform quantization; infinity where nothing is lost.
-
-    q = round(w ÷ s) · s with s = max|w| ÷ (2^(bits−1) − 1) over everything that shares a scale: no value is clipped.
+def channels(tensor: WeightTensor) -> Float32Array:
+    """Returns a tensor as [output channels, everything else], float32.
 
     Raises:
-        ModelReadError: The tensor cannot be read, or holds infinities or NaN.
+        ModelReadError: It cannot be read, or holds infinities or NaN.
     """
-    return quality_db(_by_channel(tensor), bits, granularity)
-
-
-def channels(tensor: WeightTensor) -> Float32Array:
-    """Returns a tensor as [output channels, everything else], float32."""
-    return _by_channel(tensor)
-
-
-def _by_channel(tensor: WeightTensor) -> Float32Array:
     values = tensor.load()
     if not np.isfinite(values).all():
         raise ModelReadError(f"tensor {tensor.name} holds infinities or NaN: it cannot be quantized")
@@ -47,8 +36,16 @@ def _by_channel(tensor: WeightTensor) -> Float32Array:
     return np.ascontiguousarray(moved.reshape(moved.shape[0], -1))
 
 
-def quality_db(rows: Float32Array, bits: int, granularity: Granularity) -> float:
-    """Returns the same for a matrix of output channels, shape (channels, elements)."""
+def sqnr_db(rows: Float32Array, bits: int, granularity: Granularity) -> float:
+    """Returns 10·log₁₀(Σw² ÷ Σ(w − q)²) in dB for symmetric uniform quantization; infinity where nothing is lost.
+
+    q = round(w ÷ s) · s with s = max|w| ÷ (2^(bits−1) − 1) over everything that shares a scale: no value is clipped.
+
+    Args:
+        rows: Weights by output channel, shape (channels, elements).
+        bits: Of a quantized weight.
+        granularity: What shares a scale.
+    """
     steps = float(2 ** (bits - 1) - 1)
     peak = float(np.abs(rows).max(initial=0.0))
     signal = noise = 0.0

@@ -10,8 +10,6 @@ import numpy as np
 from engine.core.arrays import Float32Array
 from engine.core.errors import EngineError
 
-SUFFIXES = (".onnx", ".safetensors")
-
 
 class ModelReadError(EngineError):
     """A model file that cannot be used."""

@@ -57,8 +57,10 @@ def read_serving(table: Table, folder: Path) -> ServingSettings:
         preemption=table.choice("preemption", Preemption, usual.preemption),
         timeout_ns=_ns(table, "timeout_s", NS_PER_S),
         max_queue=table.integer("max_queue", usual.max_queue, minimum=0),
-        prefix_cache=_either(table, "prefix_cache", "prefix_cache_enable"),
-        prefix_cache_tokens=_either_count(table, "prefix_cache_tokens", "prefix_cache_size"),
+        prefix_cache=table.flag(_spelled(table, "prefix_cache", "prefix_cache_enable"), usual.prefix_cache),
+        prefix_cache_tokens=table.integer(
+            _spelled(table, "prefix_cache_tokens", "prefix_cache_size"), usual.prefix_cache_tokens, minimum=0
+        ),
         speculative_tokens=table.integer("speculative_tokens", usual.speculative_tokens, minimum=0),
         acceptance_ratio=_ratio(table, "acceptance_ratio", usual.acceptance_ratio),
         weights=table.choice("weights", WeightFormat, usual.weights),
@@ -116,16 +118,11 @@ def _ratio(table: Table, key: str, usual: float) -> float:
     return value
 
 
-def _either(table: Table, key: str, other: str) -> bool:
+def _spelled(table: Table, key: str, other: str) -> str:
+    """Returns which of two words for one thing the file uses. Raises ScenarioError where it uses both."""
     if table.has(key) and table.has(other):
         raise table.wrong(key, f"and {other} say the same thing; keep one")
-    return table.flag(other if table.has(other) else key, False)
-
-
-def _either_count(table: Table, key: str, other: str) -> int:
-    if table.has(key) and table.has(other):
-        raise table.wrong(key, f"and {other} say the same thing; keep one")
-    return table.integer(other if table.has(other) else key, 0, minimum=0)
+    return other if table.has(other) else key
 
 
 def optimized(settings: ServingSettings, optimizations: Mapping[str, Mapping[str, Any]]) -> ServingSettings:

@@ -8,7 +8,7 @@ from safetensors.numpy import save_file
 from engine.core.errors import EngineError
 from engine.workloads.onnx_models.model_file import OnnxReadError
 from engine.workloads.quantization.plan import quantization_plan
-from engine.workloads.quantization.sqnr import Granularity, quality_db, sqnr_db
+from engine.workloads.quantization.sqnr import Granularity, channels, sqnr_db
 from engine.workloads.quantization.weights import ModelReadError, model_weights
 from tests.support.onnx_models import linear_graph, save
 
@@ -26,7 +26,7 @@ def weights_file(tmp_path):
 
 
 def test_each_bit_is_worth_six_decibels():
-    low, high = (quality_db(PLAIN, bits, Granularity.TENSOR) for bits in (6, 8))
+    low, high = (sqnr_db(PLAIN, bits, Granularity.TENSOR) for bits in (6, 8))
     assert high - low == pytest.approx(2 * 6.02, abs=0.5)
 
 
@@ -34,26 +34,26 @@ def test_the_noise_of_a_uniform_quantizer_is_a_twelfth_of_its_step_squared():
     values = RANDOM.uniform(-1, 1, size=(1, 100_000)).astype(np.float32)
     step = float(np.abs(values).max()) / 127
     expected = 10 * np.log10(float(np.mean(values**2)) / (step**2 / 12))
-    assert quality_db(values, 8, Granularity.TENSOR) == pytest.approx(expected, abs=0.1)
+    assert sqnr_db(values, 8, Granularity.TENSOR) == pytest.approx(expected, abs=0.1)
 
 
 def test_an_outlier_costs_only_its_own_channel_or_group():
-    qualities = [quality_db(OUTLIER, 8, item) for item in (Granularity.TENSOR, Granularity.CHANNEL, Granularity.GROUP)]
+    qualities = [sqnr_db(OUTLIER, 8, item) for item in (Granularity.TENSOR, Granularity.CHANNEL, Granularity.GROUP)]
     noise = [10 ** (-value / 10) for value in qualities]
     assert noise[0] > noise[1] > noise[2]
 
 
 def test_values_a_grid_holds_exactly_lose_nothing():
-    assert quality_db(np.array([[-127.0, 5.0, 127.0]], np.float32), 8, Granularity.CHANNEL) == float("inf")
-    assert quality_db(np.zeros((2, 3), np.float32), 8, Granularity.GROUP) == float("inf")
+    assert sqnr_db(np.array([[-127.0, 5.0, 127.0]], np.float32), 8, Granularity.CHANNEL) == float("inf")
+    assert sqnr_db(np.zeros((2, 3), np.float32), 8, Granularity.GROUP) == float("inf")
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1000), bits=st.integers(2, 15), granularity=st.sampled_from(Granularity))
 def test_more_bits_and_finer_scales_never_lose_more(seed, bits, granularity):
     rows = np.random.default_rng(seed).normal(size=(8, 300)).astype(np.float32)
-    assert quality_db(rows, bits + 1, granularity) > quality_db(rows, bits, granularity) - 1.0
-    noise = [10 ** (-quality_db(rows, bits, item) / 10) for item in (Granularity.TENSOR, Granularity.CHANNEL)]
+    assert sqnr_db(rows, bits + 1, granularity) > sqnr_db(rows, bits, granularity) - 1.0
+    noise = [10 ** (-sqnr_db(rows, bits, item) / 10) for item in (Granularity.TENSOR, Granularity.CHANNEL)]
     assert noise[1] <= noise[0] * 1.05
 
 
@@ -91,7 +91,7 @@ def test_channels_of_an_onnx_matmul_are_its_columns(tmp_path):
     path = save(tmp_path / "model.onnx", linear_graph({"w": weight}))
     (found,) = model_weights(path)
     assert (found.shape, found.output_axis) == ((64, 256), 1)
-    assert sqnr_db(found, 8, Granularity.CHANNEL) > sqnr_db(found, 8, Granularity.TENSOR)
+    assert sqnr_db(channels(found), 8, Granularity.CHANNEL) > sqnr_db(channels(found), 8, Granularity.TENSOR)
 
 
 def test_weights_kept_beside_an_onnx_file_are_read_when_asked(tmp_path):
