@@ -94,8 +94,8 @@ def _chosen(plan: CapturePlan, parameters: Parameters) -> Products:
     half = element_types(plan)[found.task] == ElementType.HALF
     kept = {word.strip() for word in str(parameters["keep"]).split(",")}
     widest = np.maximum(np.maximum(found.m, found.n), found.k)
-    rare = np.array([np.count_nonzero(widest == size) * 10 < len(found) for size in widest.tolist()], dtype=np.bool_)
-    over_vocabulary = (widest >= VOCABULARY) & (widest != found.tokens) & (rare if len(rare) else True)
+    _, inverse, count = np.unique(widest, return_inverse=True, return_counts=True)
+    over_vocabulary = (widest >= VOCABULARY) & (widest != found.tokens) & (count[inverse] * 10 < len(found))
     rows = half & ~(over_vocabulary & ("head" in kept))
     return Products(found.task[rows], found.m[rows], found.n[rows], found.k[rows], found.tokens)
 
