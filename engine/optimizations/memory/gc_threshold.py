@@ -18,7 +18,6 @@ from engine.workloads.scenario import Scenario
 
 ID = "memory.gc_threshold"
 THRESHOLD = "threshold"
-_FROM_POLICY = policy_check
 
 
 def _policy(recorded: AllocatorPolicy, plan: CapturePlan, parameters: Parameters) -> AllocatorPolicy:
