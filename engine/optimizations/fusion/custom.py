@@ -114,7 +114,7 @@ class _PricedPlaces:
 
 
 def _groups(plan: CapturePlan, places: RankPlaces, bound: Bound) -> TaskGroups:
-    return groups_of(plan.graph, places, places.found.pattern.title, TaskKind.MIX, bound).groups
+    return groups_of(plan.graph, places, places.found.pattern.title, TaskKind.MIX, bound)
 
 
 def _priced(plan: CapturePlan, kernel: CustomKernel) -> Iterator[_PricedPlaces]:

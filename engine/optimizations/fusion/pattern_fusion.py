@@ -101,7 +101,7 @@ class PatternFusion:
 
     def _groups(self, graph: TaskGraph, places: RankPlaces, bound: Bound) -> TaskGroups:
         target = next(item for item in self.targets if item.pattern == places.found.pattern.id)
-        return groups_of(graph, places, target.kernel, target.kind, bound, keeps_results=target.keeps_results).groups
+        return groups_of(graph, places, target.kernel, target.kind, bound, keeps_results=target.keeps_results)
 
     def _reason(self, graph: TaskGraph, groups: TaskGroups) -> str:
         busy_ns, fused_ns = int(graph.duration_ns[groups.tasks].sum()), int(groups.duration_ns.sum())

@@ -1,7 +1,5 @@
 """From places in a rank's trace to groups of tasks in the graph, and what a launch costs there."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from engine.core.arrays import Int32Array, Int64Array
@@ -10,21 +8,6 @@ from engine.optimizations.fusion.places import RankPlaces
 from engine.optimizations.fusion.task_groups import TaskGroups
 from engine.optimizations.interface import Bound
 from engine.trace.strings import ABSENT
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FoundGroups:
-    """Places as groups of tasks.
-
-    Attributes:
-        groups: Those that can be fused.
-        place: int64, shape (groups,): index of each in the places.
-        missing_count: Places with kernels that are no task any more: another optimization has changed them.
-    """
-
-    groups: TaskGroups
-    place: Int64Array
-    missing_count: int
 
 
 def tasks_of_events(graph: TaskGraph, rank: int, events: Int32Array) -> Int32Array:
@@ -38,16 +21,15 @@ def tasks_of_events(graph: TaskGraph, rank: int, events: Int32Array) -> Int32Arr
 
 def groups_of(
     graph: TaskGraph, places: RankPlaces, kernel: str, kind: TaskKind, bound: Bound, *, keeps_results: bool = False
-) -> FoundGroups:
+) -> TaskGroups:
     """Returns the places of a rank whose kernels are all tasks of the graph; places of one kernel are left out."""
     found = places.found
     tasks = tasks_of_events(graph, places.rank, found.events)
     starts = found.offsets[:-1]
     lengths = np.diff(found.offsets)
     whole = np.minimum.reduceat(tasks, starts) >= 0 if len(starts) else np.empty(0, dtype=np.bool_)
-    several = lengths > 1
-    chosen = whole & several
-    groups = TaskGroups(
+    chosen = whole & (lengths > 1)
+    return TaskGroups(
         offsets=np.concatenate(([0], np.cumsum(lengths[chosen]))).astype(np.int64),
         tasks=tasks[np.repeat(chosen, lengths)],
         kernel=(kernel,) * int(chosen.sum()),
@@ -56,7 +38,6 @@ def groups_of(
         bytes=found.bytes[chosen],
         keeps_results=np.full(int(chosen.sum()), keeps_results),
     )
-    return FoundGroups(groups, np.flatnonzero(chosen), int((several & ~whole).sum()))
 
 
 def launch_limit_ns(graph: TaskGraph, bound: Bound) -> Int64Array:
