@@ -9,7 +9,7 @@ import numpy as np
 from engine.core.arrays import AnyArray, Int32Array
 from engine.graph.builder import predecessor_rows
 from engine.graph.task_graph import BufferTable, TaskGraph, task_columns
-from engine.trace.strings import ABSENT, StringInterner
+from engine.trace.strings import ABSENT, StringTable
 
 _ABSENT_COLUMNS = (
     "rendezvous", "step", "micro_batch", "layer", "phase", "shape", "types", "group", "origin_event",
@@ -55,10 +55,12 @@ def with_column(graph: TaskGraph, name: str, tasks: AnyArray, values: AnyArray |
 
 
 def with_names(graph: TaskGraph, names: Iterable[str]) -> tuple[TaskGraph, Int32Array]:
-    """Returns the graph with further strings, and the ids of ``names``, int32, in order."""
-    strings = StringInterner(graph.strings)
-    known = strings.intern_all(names)
-    return replace(graph, strings=strings.table()), known
+    """Returns the graph with further strings (itself where it has them all), and the ids of ``names``, int32."""
+    wanted, strings = tuple(names), graph.strings
+    new = [name for name in dict.fromkeys(wanted) if strings.id_of(name) < 0]
+    if new:
+        graph = replace(graph, strings=StringTable.from_strings([*strings, *new]))
+    return graph, np.array([graph.strings.id_of(name) for name in wanted], dtype=np.int32)
 
 
 def new_rendezvous(graph: TaskGraph) -> int:

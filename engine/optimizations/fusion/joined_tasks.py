@@ -9,6 +9,7 @@ from engine.graph.streams import stream_chains
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.fusion.circles import on_circles
 from engine.optimizations.fusion.task_groups import TaskGroups
+from engine.optimizations.graph_edits import edges_of
 from engine.trace.strings import ABSENT
 
 
@@ -41,8 +42,7 @@ class GraphView:
         follows = queue[by_queue[1:]] == queue[by_queue[:-1]]
         follows &= graph.kind[by_queue[:-1]] == TaskKind.GAP
         gap_of[by_queue[1:][follows]] = by_queue[:-1][follows]
-        after = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(graph.predecessor_offsets))
-        return cls(graph, graph.predecessors, after, queue, by_queue, gap_of)
+        return cls(graph, *edges_of(graph), queue, by_queue, gap_of)
 
     def neighbour(self, stays: BoolArray, direction: int) -> Int32Array:
         """Returns for every task the nearest task of its queue that stays, itself included, int32; −1 where none is.

@@ -13,8 +13,8 @@ from engine.analyses.fusion.matmul_communication import JoinedProducts, gathered
 from engine.core.arrays import Float64Array, Int32Array
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.fusion.task_lookup import launch_limit_ns, tasks_of_events
+from engine.optimizations.graph_edits import edges_of, with_names
 from engine.optimizations.interface import Bound, CapturePlan
-from engine.trace.strings import StringTable
 
 KERNELS = {"all_reduce": "MatmulAllReduce", "reduce_scatter": "MatmulReduceScatter", "all_gather": "AllGatherMatmul"}
 LEFT_RATIO = {"all_reduce": 0.76, "reduce_scatter": 0.47, "all_gather": 0.47}
@@ -124,24 +124,23 @@ def joined_pairs(graph: TaskGraph, pairs: MixedPairs, bound: Bound) -> TaskGraph
 
     What launching such an operator costs is not published: only at best it is one launch instead of two.
     """
-    names = [name for name in dict.fromkeys(pairs.kernel) if graph.strings.id_of(name) < 0]
-    strings = StringTable.from_strings([*graph.strings, *names]) if names else graph.strings
+    graph, kernels = with_names(graph, pairs.kernel)
     name, kind, duration_ns = graph.name.copy(), graph.kind.copy(), graph.duration_ns.copy()
-    name[pairs.product] = [strings.id_of(item) for item in pairs.kernel]
+    name[pairs.product] = kernels
     kind[pairs.product] = TaskKind.MIX
     duration_ns[pairs.collective] -= np.rint(hidden_ns(graph, pairs, bound)).astype(np.int64)
     if bound is Bound.HIGH:
         hosts = _launches(graph, pairs.collective)
         limit = launch_limit_ns(graph, bound)[graph.rank[hosts]]
         duration_ns[hosts] -= np.minimum(duration_ns[hosts], limit)
-    return replace(graph, name=name, kind=kind, duration_ns=duration_ns, strings=strings)
+    return replace(graph, name=name, kind=kind, duration_ns=duration_ns)
 
 
 def _launches(graph: TaskGraph, tasks: Int32Array) -> Int32Array:
     """Returns the host tasks that launched some tasks, int32."""
-    after = np.repeat(np.arange(len(graph)), np.diff(graph.predecessor_offsets))
+    before, after = edges_of(graph)
     chosen = np.zeros(len(graph), dtype=np.bool_)
     chosen[tasks] = True
-    hosts = np.unique(graph.predecessors[(graph.stream[graph.predecessors] == Stream.HOST) & chosen[after]])
+    hosts = np.unique(before[(graph.stream[before] == Stream.HOST) & chosen[after]])
     result: Int32Array = hosts[graph.kind[hosts] == TaskKind.HOST]
     return result

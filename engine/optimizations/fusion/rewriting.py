@@ -17,7 +17,8 @@ from engine.graph.task_graph import Stream, TaskGraph, task_columns
 from engine.optimizations.fusion.fused_buffers import fused_buffers
 from engine.optimizations.fusion.joined_tasks import GraphView, JoinedTasks
 from engine.optimizations.fusion.task_groups import TaskGroups
-from engine.trace.strings import ABSENT, StringTable
+from engine.optimizations.graph_edits import with_names
+from engine.trace.strings import ABSENT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,12 +80,14 @@ def _rewritten(joined: JoinedTasks, done: BoolArray, launch_limit_ns: Int64Array
     stays[joined.gaps[duration_ns[joined.gaps] == 0]] = False
     stays[hosts[(duration_ns[hosts] == 0) & ~waits[hosts]]] = False
     node = np.where(stays | (graph.stream != Stream.HOST), joined.node, view.neighbour(stays, -1))
-    result = _compacted(joined, _columns(joined, duration_ns), stays, node)
-    return Rewritten(replace(result, buffers=fused_buffers(joined, stays)), done, int(removed_ns[: len(hosts)].sum()))
+    named, kernels = with_names(graph, joined.groups.kernel)
+    result = _compacted(joined, _columns(joined, duration_ns, kernels), stays, node)
+    result = replace(result, strings=named.strings, buffers=fused_buffers(joined, stays))
+    return Rewritten(result, done, int(removed_ns[: len(hosts)].sum()))
 
 
-def _columns(joined: JoinedTasks, duration_ns: Int64Array) -> dict[str, AnyArray]:
-    """Returns the task columns with the kept tasks turned into fused kernels."""
+def _columns(joined: JoinedTasks, duration_ns: Int64Array, names: Int32Array) -> dict[str, AnyArray]:
+    """Returns the task columns with the kept tasks turned into fused kernels of these names."""
     graph, groups, kept = joined.view.graph, joined.groups, joined.kept
     columns: dict[str, Any] = {name: column.copy() for name, column in task_columns(graph).items()}
     starts = groups.offsets[:-1]
@@ -94,14 +97,8 @@ def _columns(joined: JoinedTasks, duration_ns: Int64Array) -> dict[str, AnyArray
     columns["bytes"][kept] = groups.bytes
     columns["flops"][kept] = np.add.reduceat(graph.flops[groups.tasks], starts)
     columns["inferred"][kept] = np.maximum.reduceat(graph.inferred[groups.tasks], starts)
-    ids = {name: graph.strings.id_of(name) for name in dict.fromkeys(groups.kernel)}
-    ids |= {name: len(graph.strings) + index for index, name in enumerate(_new_names(graph, groups))}
-    columns["name"][kept] = [ids[name] for name in groups.kernel]
+    columns["name"][kept] = names
     return columns
-
-
-def _new_names(graph: TaskGraph, groups: TaskGroups) -> list[str]:
-    return [name for name in dict.fromkeys(groups.kernel) if graph.strings.id_of(name) < 0]
 
 
 def _compacted(joined: JoinedTasks, columns: dict[str, Any], stays: BoolArray, node: Int32Array) -> TaskGraph:
@@ -120,11 +117,9 @@ def _compacted(joined: JoinedTasks, columns: dict[str, Any], stays: BoolArray, n
     before = np.concatenate((waits[own], waits[joining], waits[joining][gap >= 0]))
     after = np.concatenate((waiting[own], waiting[joining], gap[gap >= 0]))
     offsets, predecessors = predecessor_rows(position[before], position[after], len(tasks))
-    new = _new_names(graph, joined.groups)
     return replace(
         graph,
         **{name: column[tasks] for name, column in columns.items()},
         predecessor_offsets=offsets,
         predecessors=predecessors,
-        strings=StringTable.from_strings([*graph.strings, *new]) if new else graph.strings,
     )
