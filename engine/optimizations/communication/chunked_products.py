@@ -9,7 +9,7 @@ from engine.core.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from engine.devices.spec import DeviceSpec, DType
 from engine.graph.collective_kinds import CollectiveKind
 from engine.graph.task_graph import TaskGraph, TaskKind
-from engine.optimizations.communication.parts import in_parts
+from engine.optimizations.communication.parts import in_parts, whole_meetings
 from engine.optimizations.communication.pricing import fixed_ns, plan_network, slowed_ns
 from engine.optimizations.communication.tensor_transfers import Transfers
 from engine.optimizations.graph_edits import edges_of, launches_of, with_tasks
@@ -55,17 +55,9 @@ def chunk_pairs(transfers: Transfers) -> Pairs:
     # A product that two transfers of one kind name is cut for the first of them.
     _, first = np.unique(product, return_index=True)
     kept = np.sort(first)
-    return _of_whole_groups(transfers, Pairs(row[kept], product[kept].astype(np.int32), behind[row[kept]]))
-
-
-def _of_whole_groups(transfers: Transfers, pairs: Pairs) -> Pairs:
-    """Returns the pairs whose transfer is paired on every member: all of them call the chunks, or none does."""
-    graph = transfers.graph
-    meeting = graph.rendezvous[transfers.calls.task[pairs.row]]
-    size = np.bincount(graph.rendezvous[graph.rendezvous >= 0], minlength=1)
-    chosen = np.bincount(meeting, minlength=len(size))
-    whole = chosen[meeting] == size[meeting]
-    return Pairs(pairs.row[whole], pairs.product[whole], pairs.product_first[whole])
+    # All members of a transfer call the chunks, or none does.
+    kept = kept[whole_meetings(transfers.graph, transfers.calls.task[row[kept]])]
+    return Pairs(row[kept], product[kept].astype(np.int32), behind[row[kept]])
 
 
 def chunked(plan: CapturePlan, transfers: Transfers, chunks: int, bound: Bound) -> CapturePlan:

@@ -12,7 +12,7 @@ from engine.graph.collective_kinds import CollectiveKind
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.optimizations.answers import applies, no_effect, unknown
 from engine.optimizations.communication.calls import Calls, Role, calls_of
-from engine.optimizations.communication.exposure import Exposure, exposure, per_step
+from engine.optimizations.communication.exposure import Exposure, exposed_and_whole_ns, exposure
 from engine.optimizations.communication.following import last_on_computing_stream, next_computing
 from engine.optimizations.communication.payload import element_bytes, whole_bytes
 from engine.optimizations.communication.pricing import fixed_ns, modelled_ns, plan_network
@@ -79,8 +79,8 @@ def check_compression(plan: CapturePlan, *, least_bytes: int) -> Applicability:
 
 def _worth(graph: TaskGraph, seen: Exposure, calls: Calls) -> Applicability:
     rows = np.isin(seen.calls.task, calls.task)
-    exposed_ns = per_step(graph, float(seen.exposed_transfer_ns[rows].sum()))
-    whole_ns = max(exposed_ns, per_step(graph, float(graph.duration_ns[calls.task].sum())))
+    exposed_ns, recorded_ns = exposed_and_whole_ns(graph, seen, rows)
+    whole_ns = max(exposed_ns, recorded_ns)
     if exposed_ns < 0.01 * whole_ns or exposed_ns == 0:
         return no_effect(
             f"{format_duration_ns(whole_ns)} of gradient transfer per step runs beside computing: nothing is exposed"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.core.arrays import Int64Array
+from engine.core.arrays import BoolArray, Int64Array
 from engine.graph.task_graph import TaskGraph
 from engine.optimizations.communication.calls import Calls
 from engine.runtime.scheduler import Schedule, schedule
@@ -63,6 +63,18 @@ def computing_intervals(graph: TaskGraph, times: Schedule) -> dict[int, Interval
         rank: union(times.start_ns[rows[ranks == rank]], times.end_ns[rows[ranks == rank]])
         for rank in np.unique(ranks).tolist()
     }
+
+
+def exposed_and_whole_ns(graph: TaskGraph, seen: Exposure, chosen: BoolArray) -> tuple[float, float]:
+    """Returns how much of the transfer of some calls is exposed and how long all of it is, mean per rank and step.
+
+    Args:
+        graph: The tasks.
+        seen: When they run.
+        chosen: bool, shape (calls,).
+    """
+    exposed_ns = float(seen.exposed_transfer_ns[chosen].sum())
+    return per_step(graph, exposed_ns), per_step(graph, float(graph.duration_ns[seen.calls.task[chosen]].sum()))
 
 
 def per_step(graph: TaskGraph, total_ns: float) -> float:

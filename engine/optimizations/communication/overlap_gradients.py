@@ -3,7 +3,7 @@
 from engine.core.number_format import format_bytes, format_count, format_duration_ns
 from engine.optimizations.answers import already_listed, already_on, applies, no_effect, switched_on, unknown
 from engine.optimizations.communication.calls import Role, calls_of
-from engine.optimizations.communication.exposure import Exposure, exposure, per_step
+from engine.optimizations.communication.exposure import Exposure, exposed_and_whole_ns, exposure
 from engine.optimizations.communication.gradient_overlap import (
     exchanges_behind_backward,
     exchanges_beside,
@@ -50,8 +50,7 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     split = gradients & seen.calls.split
     if not split.any():
         return unknown(unsplit_reason(graph, seen, gradients))
-    exposed_ns = per_step(graph, float(seen.exposed_transfer_ns[split].sum()))
-    whole_ns = per_step(graph, float(graph.duration_ns[seen.calls.task[split]].sum()))
+    exposed_ns, whole_ns = exposed_and_whole_ns(graph, seen, split)
     if exposed_ns <= EXPOSED_SHARE * whole_ns:
         return no_effect(
             f"{format_duration_ns(whole_ns)} of gradient transfer per step, {format_duration_ns(exposed_ns)} exposed"

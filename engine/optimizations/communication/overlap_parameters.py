@@ -3,7 +3,7 @@
 from engine.core.number_format import format_bytes, format_duration_ns
 from engine.optimizations.answers import already_listed, already_on, applies, no_effect, switched_on, unknown
 from engine.optimizations.communication.calls import Role, calls_of
-from engine.optimizations.communication.exposure import exposure, per_step
+from engine.optimizations.communication.exposure import exposed_and_whole_ns, exposure
 from engine.optimizations.communication.parameter_prefetch import gathers_before_forward, lead_steps, prefetched
 from engine.optimizations.communication.scenario_exchanges import exchanging_replicas, gradient_bytes, no_replicas
 from engine.optimizations.communication.waiting import unsplit_reason
@@ -48,8 +48,7 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     split = gathers & seen.calls.split
     if not split.any():
         return unknown(unsplit_reason(graph, seen, gathers))
-    exposed_ns = per_step(graph, float(seen.exposed_transfer_ns[split].sum()))
-    whole_ns = per_step(graph, float(graph.duration_ns[seen.calls.task[split]].sum()))
+    exposed_ns, whole_ns = exposed_and_whole_ns(graph, seen, split)
     if exposed_ns <= EXPOSED_SHARE * whole_ns:
         return no_effect(f"of {format_duration_ns(whole_ns)} per step {format_duration_ns(exposed_ns)} is exposed")
     if gathers_before_forward(graph, seen) is None:

@@ -52,8 +52,8 @@ def modelled_ns(
 def fixed_ns(graph: TaskGraph, calls: Calls, network: Network | None) -> Int64Array:
     """Returns the part of each collective's time that does not depend on its size, int64, shape (calls,).
 
-    It is what the model gives for no bytes, where the device is known, but no more than the quickest collective of the
-    graph took.
+    It is what the model gives for no bytes, but no more than the collective itself took; 0 where the links are not
+    known.
     """
     if network is None or len(calls) == 0:
         return np.zeros(len(calls), dtype=np.int64)

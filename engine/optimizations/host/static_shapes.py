@@ -32,7 +32,7 @@ class StepChanges:
 def changing_steps(graph: TaskGraph) -> StepChanges | None:
     """Returns how many steps differ in operators or shapes, None where no rank has two steps.
 
-    The first and the last of three or more steps are not looked at: recordings cut them, and warm-up belongs to the
+    The first and the last of more than three steps are not looked at: recordings cut them, and warm-up belongs to the
     first.
     """
     worst: StepChanges | None = None
