@@ -78,7 +78,7 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
     if settled is not None:
         return settled
     saved_ns, whole_ns = late
-    ratio = _ratio(plan, current, level, Bound.EXPECTED)
+    ratio = _ratio(*_parts(plan), current, level, Bound.EXPECTED)
     return applies(
         f"the device waits for the host {format_duration_ns(saved_ns)} of a step of {format_duration_ns(whole_ns)}; "
         f"a dispatch takes {ratio:.2f} times as long at level {level} as at level {current}"
@@ -103,13 +103,12 @@ def _parts(plan: CapturePlan) -> tuple[TaskQueueParts, bool]:
     return TaskQueueParts(first_ns * (1 - share), first_ns * share, launch_ns), True
 
 
-def _ratio(plan: CapturePlan, current: int, level: int, bound: Bound) -> float:
+def _ratio(parts: TaskQueueParts, measured: bool, current: int, level: int, bound: Bound) -> float:
     """Returns host time per operator at the new level over that at the recorded one.
 
     Where both threads are recorded the range is that of the share workspace takes: nothing, as usual, or all that the
     second thread has time for. Where they are not, LOW leaves the host as it is.
     """
-    parts, measured = _parts(plan)
     if bound is Bound.EXPECTED:
         return parts.operator_ns(level) / parts.operator_ns(current)
     first_ns = parts.framework_ns + parts.workspace_ns
@@ -124,10 +123,11 @@ def _ratio(plan: CapturePlan, current: int, level: int, bound: Bound) -> float:
 def _on_capture(plan: CapturePlan, parameters: Parameters, bound: Bound) -> CapturePlan:
     graph = plan.graph
     found = dispatch_tasks(graph)
-    ratio = _ratio(plan, _recorded_level(plan), int(parameters["level"]), bound)
+    parts, measured = _parts(plan)
+    ratio = _ratio(parts, measured, _recorded_level(plan), int(parameters["level"]), bound)
     changed = np.flatnonzero(found.dispatches & ~found.long)
     rewritten = with_column(graph, "duration_ns", changed, graph.duration_ns[changed] * ratio)
-    note = MEASURED if _parts(plan)[1] else ASSUMPTION
+    note = MEASURED if measured else ASSUMPTION
     return replace(plan, graph=rewritten, assumptions=(*plan.assumptions, note))
 
 
