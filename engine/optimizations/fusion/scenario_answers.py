@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from engine.optimizations.answers import already_on, applies, no_effect
+from engine.optimizations.answers import already_listed, already_on, applies, no_effect
 from engine.optimizations.interface import Applicability, Parameters, ScenarioCheck
 from engine.workloads.scenario import Scenario, WorkloadKind
 
@@ -22,8 +22,9 @@ def fusion_check(optimization_id: str, replaced: Callable[[Scenario], str], *ans
 
     def check(scenario: Scenario, parameters: Parameters) -> Applicability:
         del parameters
-        if scenario.enabled(optimization_id):
-            return already_on(f"the scenario lists {optimization_id}")
+        listed = already_listed(scenario, optimization_id)
+        if listed is not None:
+            return listed
         if scenario.kind is not WorkloadKind.TRAINING:
             return no_effect("simulated serving prices layers as inference engines run them, fused")
         for answer in answers:

@@ -9,7 +9,7 @@ from engine.optimizations.interface import (
     Parameters,
     Switch,
 )
-from engine.optimizations.memory.policies import other_allocator_check, policy_change, policy_check
+from engine.optimizations.memory.policies import UNFIT_HOLES, other_allocator_check, policy_change, policy_check
 from engine.runtime.allocators.caching import EXPANDABLE, EXPANDABLE_CUDA
 from engine.runtime.allocators.catalogue import AllocatorPolicy
 
@@ -57,7 +57,7 @@ EXPANDABLE_SEGMENTS = Optimization(
     on_scenario=switched_on(ID),
     check_scenario=other_allocator_check(
         "expandable",
-        "block sizes change from step to step, so holes do not fit what comes next",
+        UNFIT_HOLES,
         {"amc": "automatic memory management runs on expandable segments"},
     ),
     on_capture=policy_change(_policy),

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from engine.optimizations.answers import already_on, applies, no_effect, switched_on, unknown
+from engine.optimizations.answers import already_listed, applies, no_effect, switched_on, unknown
 from engine.optimizations.interface import (
     Applicability,
     CapturePlan,
@@ -40,8 +40,9 @@ def _check_capture(plan: CapturePlan, parameters: Parameters) -> Applicability:
 
 def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
     del parameters
-    if scenario.enabled(ID):
-        return already_on("the scenario has it on")
+    listed = already_listed(scenario, ID)
+    if listed is not None:
+        return listed
     if scenario_allocator(scenario) in ("expandable", "amc"):
         return no_effect("expandable segments give pages back themselves")
     return applies("cached blocks are given back before the limit instead of all at once at it")

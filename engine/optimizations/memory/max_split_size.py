@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from engine.optimizations.answers import already_on, applies, no_effect, switched_on
+from engine.optimizations.answers import already_listed, applies, no_effect, switched_on
 from engine.optimizations.interface import (
     Applicability,
     CapturePlan,
@@ -42,8 +42,9 @@ def _is_on(recorded: AllocatorPolicy) -> str | None:
 
 def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
     del parameters
-    if scenario.enabled(ID):
-        return already_on("the scenario has it on")
+    listed = already_listed(scenario, ID)
+    if listed is not None:
+        return listed
     if scenario_allocator(scenario) in ("expandable", "amc"):
         return no_effect("expandable segments do not split segments")
     if not varying_sizes(scenario):

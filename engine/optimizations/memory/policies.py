@@ -17,7 +17,7 @@ from engine.optimizations.interface import (
 )
 from engine.optimizations.memory.outcomes import RankMemory, plan_memory, recorded_memory
 from engine.replay.capture_policy import capture_policy
-from engine.runtime.allocators.catalogue import AllocatorPolicy
+from engine.runtime.allocators.catalogue import AllocatorPolicy, allocator_policy
 from engine.trace.trace import Trace
 from engine.workloads.scenario import Scenario
 
@@ -26,6 +26,8 @@ PolicyOf = Callable[[AllocatorPolicy, CapturePlan, Parameters], AllocatorPolicy]
 SAME_RATIO = 0.005
 """Two peaks of reserved memory closer than this count as equal: the replay's own error on Qwen3 is 0.2 %
 (docs/fidelity.md)."""
+UNFIT_HOLES = "block sizes change from step to step, so holes do not fit what comes next"
+"""Why an allocator that does without such holes does something to a job."""
 ALLOCATOR_IDS = ("memory.expandable_segments", "memory.stitching", "memory.static_plan", "memory.amc")
 """Optimizations that each put another allocator in place: only one of them can be on."""
 
@@ -37,6 +39,16 @@ def recorded_policy(plan: CapturePlan) -> AllocatorPolicy:
 
 def _first_trace(plan: CapturePlan) -> Trace:
     return plan.capture.job.ranks[0].trace
+
+
+def shipped_policy(name: str) -> PolicyOf:
+    """Returns an allocator of the catalogue as it is, whatever was recorded."""
+
+    def policy(recorded: AllocatorPolicy, plan: CapturePlan, parameters: Parameters) -> AllocatorPolicy:
+        del recorded, plan, parameters
+        return allocator_policy(name)
+
+    return policy
 
 
 def policy_change(policy_of: PolicyOf) -> CaptureChange:

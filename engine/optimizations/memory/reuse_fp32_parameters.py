@@ -1,7 +1,7 @@
 """One copy of the parameters: BF16 weights inside their FP32 master copy."""
 
 from engine.devices.spec import DType
-from engine.optimizations.answers import already_on, applies, capture_unchanged, no_effect, switched_on
+from engine.optimizations.answers import already_listed, applies, capture_unchanged, no_effect, switched_on
 from engine.optimizations.interface import Applicability, Group, Optimization, Parameters, Switch
 from engine.optimizations.memory.twin_only import twin_check
 from engine.workloads.scenario import Scenario
@@ -11,8 +11,9 @@ ID = "memory.reuse_fp32_parameters"
 
 def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
     del parameters
-    if scenario.enabled(ID):
-        return already_on("the scenario has it on")
+    listed = already_listed(scenario, ID)
+    if listed is not None:
+        return listed
     if scenario.model.dtype is not DType.BF16:
         return no_effect("only BF16 weights are the upper half of their FP32 copy")
     return applies("BF16 weights and their FP32 copies are both kept")

@@ -2,23 +2,23 @@
 
 from engine.optimizations.answers import switched_on
 from engine.optimizations.interface import (
-    CapturePlan,
     Conflict,
     Group,
     Optimization,
-    Parameters,
     Switch,
 )
-from engine.optimizations.memory.policies import other_allocator_check, policy_change, policy_check
-from engine.runtime.allocators.catalogue import AllocatorPolicy, allocator_policy
+from engine.optimizations.memory.policies import (
+    UNFIT_HOLES,
+    other_allocator_check,
+    policy_change,
+    policy_check,
+    shipped_policy,
+)
 
 ID = "memory.static_plan"
 
 
-def _policy(recorded: AllocatorPolicy, plan: CapturePlan, parameters: Parameters) -> AllocatorPolicy:
-    del recorded, plan, parameters
-    return allocator_policy("static")
-
+_policy = shipped_policy("static")
 
 STATIC_PLAN = Optimization(
     id=ID,
@@ -36,9 +36,7 @@ STATIC_PLAN = Optimization(
         ),
     ),
     on_scenario=switched_on(ID),
-    check_scenario=other_allocator_check(
-        "static", "block sizes change from step to step, so holes do not fit what comes next"
-    ),
+    check_scenario=other_allocator_check("static", UNFIT_HOLES),
     on_capture=policy_change(_policy),
     check_capture=policy_check(_policy),
     conflicts=(Conflict("memory.stitching", "each of them is an allocator of its own"),),

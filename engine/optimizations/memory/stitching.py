@@ -2,22 +2,22 @@
 
 from engine.optimizations.answers import switched_on
 from engine.optimizations.interface import (
-    CapturePlan,
     Group,
     Optimization,
-    Parameters,
     Switch,
 )
-from engine.optimizations.memory.policies import other_allocator_check, policy_change, policy_check
-from engine.runtime.allocators.catalogue import AllocatorPolicy, allocator_policy
+from engine.optimizations.memory.policies import (
+    UNFIT_HOLES,
+    other_allocator_check,
+    policy_change,
+    policy_check,
+    shipped_policy,
+)
 
 ID = "memory.stitching"
 
 
-def _policy(recorded: AllocatorPolicy, plan: CapturePlan, parameters: Parameters) -> AllocatorPolicy:
-    del recorded, plan, parameters
-    return allocator_policy("stitching")
-
+_policy = shipped_policy("stitching")
 
 STITCHING = Optimization(
     id=ID,
@@ -35,9 +35,7 @@ STITCHING = Optimization(
         ),
     ),
     on_scenario=switched_on(ID),
-    check_scenario=other_allocator_check(
-        "stitching", "block sizes change from step to step, so holes do not fit what comes next"
-    ),
+    check_scenario=other_allocator_check("stitching", UNFIT_HOLES),
     on_capture=policy_change(_policy),
     check_capture=policy_check(_policy),
     conflicts=(),
