@@ -97,7 +97,9 @@ def fitted_twin(
     models = {rank: rank_model(item) for rank, item in kernels.items()}
     layout = recorded_layout(job)
     progress(0.2, "what is switched on")
-    told, untold = _Sentences(), _Sentences()
+    told: list[str] = []
+    untold: list[str] = []
+    on = already_on(subject.plan)
     document = {
         "format": 1,
         "name": f"twin of {Path(job.path).name}",
@@ -108,9 +110,9 @@ def fitted_twin(
         "batch": _batch(models, layout, told),
         "memory": _memory(subject, models, told),
         "run": {"steps": STEPS},
-        "optimizations": {name: {} for name in already_on(subject.plan)},
+        "optimizations": {name: {} for name in on},
     }
-    told.add(f"on already: {', '.join(document['optimizations']) or 'nothing that is known'}")  # type: ignore[arg-type]
+    told.append(f"on already: {', '.join(on) or 'nothing that is known'}")
     scenario = scenario_from_document(document, Path())
     side = scenario_side(scenario, part_of(progress, 0.5, 1.0), cancel)
     replayed = subject.baseline_run(cancel=cancel).replayed
@@ -125,21 +127,13 @@ def fitted_twin(
     )
 
 
-class _Sentences(list[str]):
-    """Sentences in the order they were found."""
-
-    def add(self, text: str) -> None:
-        """Adds one."""
-        self.append(text)
-
-
 def _model(
     subject: CaptureSubject,
     models: Mapping[int, RankModel],
     layout: RecordedLayout,
     kernels: Mapping[int, RankKernels],
-    told: _Sentences,
-    untold: _Sentences,
+    told: list[str],
+    untold: list[str],
 ) -> dict[str, Any]:
     first = next(iter(models.values()))
     tensor = layout.tensor
@@ -150,7 +144,7 @@ def _model(
     stages = {rank: item.layer_passes // own for rank, item in models.items()}
     layers = max(stages.values())
     if layout.pipeline > 1 and len(set(stages.values())) > 1:
-        untold.add(f"stages have {sorted(set(stages.values()))} layers; the twin's all have {layers}")
+        untold.append(f"stages have {sorted(set(stages.values()))} layers; the twin's all have {layers}")
     sizes: dict[str, Any] = {
         "layers": layers * layout.pipeline,
         "hidden": first.hidden,
@@ -161,7 +155,7 @@ def _model(
         "vocab": vocab * tensor,
         "gated": first.gated,
     }
-    told.add(
+    told.append(
         f"{sizes['layers']} layers of width {sizes['hidden']}, {sizes['heads']} heads over {sizes['kv_heads']} of "
         f"{sizes['head_dim']}, feed-forward {sizes['ffn']}, vocabulary {sizes['vocab']}"
     )
@@ -169,17 +163,17 @@ def _model(
     return {**_preset(sizes, told, subject, untold), "dtype": _dtype(kernels)}
 
 
-def _preset(sizes: Mapping[str, Any], told: _Sentences, subject: CaptureSubject, untold: _Sentences) -> dict[str, Any]:
+def _preset(sizes: Mapping[str, Any], told: list[str], subject: CaptureSubject, untold: list[str]) -> dict[str, Any]:
     """Returns the catalogued model of these sizes, with its own number of layers and words; all sizes where none is."""
     widths = ("hidden", "ffn", "heads", "kv_heads", "head_dim", "gated")
     for identifier in model_ids():
         model = load_model(identifier)
         if not model.experts and all(getattr(model, name) == sizes[name] for name in widths):
-            told.add(f"these are the widths of {identifier}")
+            told.append(f"these are the widths of {identifier}")
             changed = {name: sizes[name] for name in ("layers", "vocab") if getattr(model, name) != sizes[name]}
             return {"preset": identifier, **changed}
     tied = embeddings_are_tied(subject.job)
-    untold.add("whether embedding and output share their weights, biases, and norms of queries and keys")
+    untold.append("whether embedding and output share their weights, biases, and norms of queries and keys")
     return {**sizes, "tied_embeddings": tied}
 
 
@@ -200,14 +194,14 @@ def _micro_batches(models: Mapping[int, RankModel]) -> int:
     return max(found)
 
 
-def _device(subject: CaptureSubject, layout: RecordedLayout, told: _Sentences, untold: _Sentences) -> dict[str, Any]:
+def _device(subject: CaptureSubject, layout: RecordedLayout, told: list[str], untold: list[str]) -> dict[str, Any]:
     found = subject.device
     if found is None:
         raise MissingDataError("device it ran on", "its kernels tell none either; write the scenario by hand")
-    told.add(f"{layout.world_size} × {found.spec.id}")
+    told.append(f"{layout.world_size} × {found.spec.id}")
     untold.extend([] if found.assumption is None else [found.assumption])
     dispatch_us = _dispatch_us(subject)
-    told.add(f"the host takes {dispatch_us:g} µs per operator")
+    told.append(f"the host takes {dispatch_us:g} µs per operator")
     return {"preset": found.spec.id, "count": layout.world_size, "host_dispatch_us": dispatch_us}
 
 
@@ -219,14 +213,14 @@ def _dispatch_us(subject: CaptureSubject) -> float:
     return round(float(np.mean(usual_ns)) / NS_PER_US, 1) if len(usual_ns) else 0.0
 
 
-def _parallel(subject: CaptureSubject, layout: RecordedLayout, untold: _Sentences) -> dict[str, Any]:
+def _parallel(subject: CaptureSubject, layout: RecordedLayout, untold: list[str]) -> dict[str, Any]:
     split = layout.sequence_parallel
     if split is None:
         split = layout.tensor > 1
         if split:
-            untold.add("whether norms are split over the tensor group: taken to be")
+            untold.append("whether norms are split over the tensor group: taken to be")
     if layout.pipeline > 1:
-        untold.add("the order of micro-batches in the pipeline: taken to be 1f1b")
+        untold.append("the order of micro-batches in the pipeline: taken to be 1f1b")
     return {
         "data": layout.data,
         "tensor": layout.tensor,
@@ -237,11 +231,11 @@ def _parallel(subject: CaptureSubject, layout: RecordedLayout, untold: _Sentence
     }
 
 
-def _batch(models: Mapping[int, RankModel], layout: RecordedLayout, told: _Sentences) -> dict[str, Any]:
+def _batch(models: Mapping[int, RankModel], layout: RecordedLayout, told: list[str]) -> dict[str, Any]:
     attention = next(iter(models.values())).attention
     micro_batches = _micro_batches(models)
     length = attention.sequence * layout.context
-    told.add(f"{micro_batches} micro-batches of {attention.batch} × {length} tokens per step and replica")
+    told.append(f"{micro_batches} micro-batches of {attention.batch} × {length} tokens per step and replica")
     return {
         "micro": attention.batch,
         "global": attention.batch * micro_batches * layout.data,
@@ -249,12 +243,12 @@ def _batch(models: Mapping[int, RankModel], layout: RecordedLayout, told: _Sente
     }
 
 
-def _memory(subject: CaptureSubject, models: Mapping[int, RankModel], told: _Sentences) -> dict[str, Any]:
+def _memory(subject: CaptureSubject, models: Mapping[int, RankModel], told: list[str]) -> dict[str, Any]:
     first = next(iter(models.values()))
     recompute = "none"
     if first.forward_ratio > _RECOMPUTED:
         recompute = "full" if first.product_ratio > _ALL_RECOMPUTED else "selective"
-    told.add(f"recomputed: {recompute}")
+    told.append(f"recomputed: {recompute}")
     limit = next(
         (
             entry.trace.metadata.device_memory_bytes

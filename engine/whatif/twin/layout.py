@@ -8,14 +8,10 @@ from engine.core.errors import MissingDataError
 from engine.optimizations.catalogue import in_order, optimization_registry
 from engine.optimizations.interface import CapturePlan, Group, Verdict
 from engine.trace.job import Job
+from engine.whatif.capture_side import device_count
 from engine.workloads.optimization_ids import SIMULATED_IN_TRAINING
 
-_SIZES = {
-    "tensor": "tensor_model_parallel_size",
-    "pipeline": "pipeline_model_parallel_size",
-    "context": "context_parallel_size",
-    "expert": "expert_model_parallel_size",
-}
+_SIZES = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
 _EXPANDABLE = "memory.expandable_segments"
 
 
@@ -27,7 +23,6 @@ class RecordedLayout:
         tensor: Devices that share every layer.
         pipeline: Stages.
         context: Devices that share every sequence.
-        expert: Devices that share the experts.
         data: Replicas.
         sequence_parallel: Whether norms are split over the tensor group; None where the capture does not say.
     """
@@ -35,7 +30,6 @@ class RecordedLayout:
     tensor: int
     pipeline: int
     context: int
-    expert: int
     data: int
     sequence_parallel: bool | None
 
@@ -50,18 +44,17 @@ def recorded_layout(job: Job) -> RecordedLayout:
     sizes: Mapping[str, int] = next(
         (entry.trace.metadata.parallel_sizes for entry in job.ranks if entry.trace.metadata.parallel_sizes), {}
     )
-    told = [entry.trace.metadata.world_size for entry in job.ranks]
-    world = max([len(job.ranks), *(size for size in told if size is not None)])
+    world = device_count(job)
     if not sizes and world > 1:
         raise MissingDataError(
             "sizes of its parallel groups", "record with Megatron's parallel state, or write the scenario by hand"
         )
-    tensor, pipeline, context, expert = (max(sizes.get(name, 1), 1) for name in _SIZES.values())
+    tensor, pipeline, context = (max(sizes.get(name, 1), 1) for name in _SIZES)
     split = sizes.get("sequence_parallel")
     replica = tensor * pipeline * context
     if world % replica:
         raise MissingDataError(f"whole number of replicas: {world} devices over {replica} per replica")
-    return RecordedLayout(tensor, pipeline, context, expert, world // replica, None if split is None else bool(split))
+    return RecordedLayout(tensor, pipeline, context, world // replica, None if split is None else bool(split))
 
 
 def optimizer_is_spread(job: Job) -> bool:
