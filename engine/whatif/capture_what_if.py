@@ -109,9 +109,7 @@ class _Replays:
         self._progress = progress
         self._cancel = cancel
         self._done_count = 0
-        self.has_driver_calls = changes.plan.allocator is not None and bool(
-            driver_calls.driver_call_ns(baseline.replayed).any()
-        )
+        self.has_driver_calls = changes.plan.allocator is not None and bool(baseline.call_ns.any())
         self.candidate = capture_run(changes.plan, baseline, self._stage(), cancel) if changes.applied else baseline
 
     def contributions(self) -> tuple[Contribution, ...]:

@@ -42,8 +42,8 @@ class Prediction:
     @property
     def step_ns(self) -> tuple[float, float, float]:
         """Predicted step: shortest, expected, longest."""
-        gain = self.gain
-        return tuple(self.baseline_step_ns - saved for saved in (gain.high_ns, gain.expected_ns, gain.low_ns))  # type: ignore[return-value]  # three of them
+        before, gain = self.baseline_step_ns, self.gain
+        return before - gain.high_ns, before - gain.expected_ns, before - gain.low_ns
 
 
 def prediction_of(result: WhatIf) -> Prediction:
