@@ -17,6 +17,7 @@ from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_prog
 from engine.optimizations.fitting import Platform, platform_of_job, platform_of_scenario
 from engine.trace.job import Job
 from engine.trace.trace import TimeRange, Trace
+from engine.whatif.capture_changes import recorded_environment
 from engine.whatif.results import Side
 from engine.workloads.scenario import Scenario
 
@@ -106,12 +107,7 @@ class Examination:
     @cached_property
     def environment(self) -> Mapping[str, str]:
         """Variables the recorded ranks had set; where ranks differ, that of the lowest."""
-        merged: dict[str, str] = {}
-        for entry in self.job.ranks:
-            for name, value in entry.trace.metadata.environment.items():
-                if value.strip():
-                    merged.setdefault(name, value)
-        return merged
+        return recorded_environment(self.job)
 
     @cached_property
     def platform(self) -> Platform:

@@ -59,8 +59,10 @@ def at_bound(plan: CapturePlan, applied: Sequence[Enabled], bound: Bound) -> Cap
 
 
 def recorded_environment(job: Job) -> Mapping[str, str]:
-    """Returns the environment variables of all ranks; where ranks differ, the last one's."""
+    """Returns the environment variables that ranks had set; where they differ, the lowest one's."""
     merged: dict[str, str] = {}
     for entry in job.ranks:
-        merged.update(entry.trace.metadata.environment)
+        for name, value in entry.trace.metadata.environment.items():
+            if value.strip():
+                merged.setdefault(name, value)
     return merged
