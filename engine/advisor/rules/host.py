@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from engine.advisor.examination import Examination
 from engine.advisor.findings import Action, Category, Finding, Toggle
-from engine.advisor.rules.idle import idle_cost_ns, idle_evidence, idle_finding, longest_calls, worst_idle
-from engine.advisor.rules.rule import Rule, at_best, loss
+from engine.advisor.rules.idle import idle_evidence, idle_finding, longest_calls, worst_idle
+from engine.advisor.rules.rule import Rule, loss
 from engine.analyses.idle import IdleCause
 from engine.core.number_format import format_count, format_duration_ns, format_ratio
 from engine.optimizations.interface import Switch
@@ -107,7 +107,7 @@ def data_loading(examination: Examination) -> Sequence[Finding]:
                 "torch.utils.data.DataLoader",
             ),
         ),
-        estimate=at_best(idle_cost_ns(examination, IdleCause.DATA_LOADING)),
+        estimate=None,
         risk="more host memory and processes",
         undo="restore the former arguments",
         verify="data-loading gaps in the idle table, after 5 warm steps",
@@ -120,6 +120,7 @@ def data_loading(examination: Examination) -> Sequence[Finding]:
         "waits for data",
         "the data loader has no batch ready when the step begins",
         action,
+        wins_all=True,
     )
 
 
@@ -137,7 +138,7 @@ def garbage_collection(examination: Examination) -> Sequence[Finding]:
                 "break reference cycles first: the heap grows between collections",
             ),
         ),
-        estimate=at_best(idle_cost_ns(examination, IdleCause.GARBAGE_COLLECTION)),
+        estimate=None,
         risk="host memory grows between collections",
         undo="gc.enable()",
         verify="garbage-collection gaps in the idle table, over 100 steps",
@@ -150,6 +151,7 @@ def garbage_collection(examination: Examination) -> Sequence[Finding]:
         "waits while Python collects garbage",
         "a collection holds every Python thread",
         action,
+        wins_all=True,
     )
 
 
@@ -170,7 +172,7 @@ def compilation(examination: Examination) -> Sequence[Finding]:
         id="host.compilation",
         title="Compile before the run, not in it",
         how_to_apply=(switch,),
-        estimate=at_best(idle_cost_ns(examination, IdleCause.COMPILATION)),
+        estimate=None,
         risk="precompiled kernels may be slower than ones compiled for the shape",
         undo="set_compile_mode(jit_compile=True)" if examination.is_ascend else "compile as before",
         verify="compilation gaps in the idle table, after 5 warm steps",
@@ -183,6 +185,7 @@ def compilation(examination: Examination) -> Sequence[Finding]:
         "waits for operators to be compiled",
         "new shapes, or first calls inside the recorded steps",
         action,
+        wins_all=True,
     )
 
 

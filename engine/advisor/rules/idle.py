@@ -1,13 +1,13 @@
 """Idle time of one cause on the rank that has most of it: what the rules about the host share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engine.advisor.examination import Examination
 from engine.advisor.findings import WORTH_RATIO, Action, Category, Evidence, Finding, Unit
-from engine.advisor.rules.rule import loss
+from engine.advisor.rules.rule import at_best, loss
 from engine.analyses.idle import IdleCause, IdleGap
 from engine.core.number_format import format_duration_ns, format_ratio
 from engine.trace.trace import TimeRange
@@ -31,7 +31,15 @@ class Idle:
 
 
 def idle_finding(
-    examination: Examination, cause: IdleCause, rule: str, category: Category, what: str, why: str, action: Action
+    examination: Examination,
+    cause: IdleCause,
+    rule: str,
+    category: Category,
+    what: str,
+    why: str,
+    action: Action,
+    *,
+    wins_all: bool = False,
 ) -> Sequence[Finding]:
     """Returns the finding of one cause with one remedy, () where it is not worth a sentence.
 
@@ -43,6 +51,7 @@ def idle_finding(
         what: What the rank does, after "Rank 3" (``"waits for data"``).
         why: The root cause.
         action: What to do.
+        wins_all: Whether the action takes such time out altogether at best, which then is its estimate.
     """
     idle = worst_idle(examination, cause)
     if idle is None:
@@ -57,7 +66,7 @@ def idle_finding(
             why,
             idle.cost_ns,
             idle_evidence(idle, cause.value.replace("_", " ")),
-            (action,),
+            (replace(action, estimate=at_best(idle.cost_ns)) if wins_all else action,),
         )
     ]
 
@@ -78,15 +87,9 @@ def worst_idle(examination: Examination, *causes: IdleCause) -> Idle | None:
     return best if best is not None and examination.share(best.cost_ns) >= WORTH_RATIO else None
 
 
-def idle_cost_ns(examination: Examination, cause: IdleCause) -> float:
-    """Returns the time per step of one cause on the rank with most of it, 0 where it is not worth a sentence."""
-    idle = worst_idle(examination, cause)
-    return 0.0 if idle is None else idle.cost_ns
-
-
 def idle_evidence(idle: Idle, what: str) -> tuple[Evidence, ...]:
     """Returns time, number and longest of the gaps; ``what`` names the time."""
-    longest = sorted(idle.gaps, key=lambda gap: gap.start_ns - gap.end_ns)[:_LISTED_GAPS]
+    longest = _longest_gaps(idle)
     first = longest[0]
     events = tuple(dict.fromkeys(gap.evidence for gap in longest if gap.evidence >= 0))
     return (
@@ -107,6 +110,9 @@ def idle_evidence(idle: Idle, what: str) -> tuple[Evidence, ...]:
 def longest_calls(examination: Examination, idle: Idle) -> str:
     """Returns the calls behind the longest gaps."""
     trace = examination.trace(idle.rank)
-    longest = sorted(idle.gaps, key=lambda gap: gap.start_ns - gap.end_ns)[:_LISTED_GAPS]
-    names = dict.fromkeys(trace.name(gap.evidence) for gap in longest if gap.evidence >= 0)
+    names = dict.fromkeys(trace.name(gap.evidence) for gap in _longest_gaps(idle) if gap.evidence >= 0)
     return ", ".join(list(names)[:3])
+
+
+def _longest_gaps(idle: Idle) -> list[IdleGap]:
+    return sorted(idle.gaps, key=lambda gap: gap.start_ns - gap.end_ns)[:_LISTED_GAPS]
