@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.advisor.bottlenecks import Loss as Bottleneck
+from engine.advisor.bottlenecks import Loss
 from engine.advisor.examination import Examination
 from engine.advisor.findings import Action, Category, Evidence, Finding, Severity, Toggle, Unit
 from engine.advisor.layout_variants import layout_variants
@@ -30,6 +30,16 @@ _DRIFT_RATIO = 0.03
 _GROWING_RATIO = 0.02
 """Growth of the envelope over the second half of a run, as a share of the limit, that counts; a choice."""
 _PARTS = 4
+_GROWN = {
+    "computing": (Category.COMPUTE, "the device computes longer: longer input, or a lower frequency"),
+    "waiting": (Category.COMMUNICATION, "the rank waits longer for others"),
+    "transfer": (Category.COMMUNICATION, "transfers take longer: a slower link or more bytes"),
+    "idle": (
+        Category.HOST,
+        "the host keeps the device waiting longer: garbage collection, data loading, or the allocator",
+    ),
+}
+"""Component of a step → what a growth of it is about, and what it means."""
 
 
 def fragmentation_slowdown(examination: Examination) -> Sequence[Finding]:
@@ -92,9 +102,11 @@ def out_of_memory(examination: Examination) -> Sequence[Finding]:
     """Returns the error that ended a simulated run, or the one that its growth will lead to, with the time left."""
     if examination.side is not None and examination.side.status is RunStatus.OUT_OF_MEMORY:
         return [_ended(examination, examination.side)]
-    forecasts = [item for rank in _limited(examination) if (item := _forecast(examination, rank)) is not None]
-    if not _limited(examination):
+    limited = _limited(examination)
+    if not limited:
         raise MissingDataError("memory log of several steps with the device's memory size")
+    tried = (_forecast(examination, rank, levels) for rank, levels in limited.items())
+    forecasts = [item for item in tried if item is not None]
     forecasts.sort(key=lambda item: item.evidence[0].value)
     return forecasts[:1]
 
@@ -103,7 +115,7 @@ def _savers_and_cures(examination: Examination) -> list[Toggle]:
     """Returns what is tried where memory runs out; for a simulated job other layouts too."""
     tried = {item.optimization: item for item in cures(examination)}
     found = [*(Toggle(name) for name in SAVERS), *(item for name, item in tried.items() if name not in SAVERS)]
-    layouts = layout_variants(examination.scenario, Bottleneck.MEMORY) if examination.scenario is not None else ()
+    layouts = layout_variants(examination.scenario, Loss.MEMORY) if examination.scenario is not None else ()
     if layouts:
         found.append(Toggle("parallel.layout", layouts, "memory.layout", "Lay the job out in smaller parts"))
     return found
@@ -159,12 +171,7 @@ def _captured_drift(examination: Examination, rank: int, steps: Sequence[Step]) 
         return None
     grown = {name: _growth(values, part) for name, values in _components(ordered).items()}
     main = max(grown, key=lambda name: grown[name])
-    causes = {
-        "computing": "the device computes longer: longer input, or a lower frequency",
-        "waiting": "the rank waits longer for others",
-        "transfer": "transfers take longer: a slower link or more bytes",
-        "idle": "the host keeps the device waiting longer: garbage collection, data loading, or the allocator",
-    }
+    category, cause = _GROWN[main]
     evidence = [
         Evidence(f"growth of {name}", ns, Unit.NS, rank=rank, how="mean of the last quarter − the first, per step")
         for name, ns in sorted(grown.items(), key=lambda item: -item[1])
@@ -172,14 +179,10 @@ def _captured_drift(examination: Examination, rank: int, steps: Sequence[Step]) 
     return loss(
         examination,
         "course.step_drift",
-        Category.HOST
-        if main == "idle"
-        else Category.COMMUNICATION
-        if main in ("waiting", "transfer")
-        else Category.COMPUTE,
+        category,
         f"Steps of rank {rank} grow from {format_duration_ns(before)} to {format_duration_ns(after)} "
         f"over {len(times)} steps",
-        causes[main],
+        cause,
         after - before,
         evidence,
         (_compare_early_and_late(),),
@@ -267,13 +270,12 @@ def _of_history(history: StepHistory) -> _Levels:
     return _Levels(held, history.limit_bytes, step_ns, "allocated" if caught else "reserved")
 
 
-def _forecast(examination: Examination, rank: int) -> Finding | None:
+def _forecast(examination: Examination, rank: int, levels: _Levels) -> Finding | None:
     """Returns when the envelope of a rank's peaks reaches its limit, None where it does not grow.
 
     The envelope is the highest peak so far: a slope through the peaks themselves would see the batch sizes. Its growth
     over the second half of the run is carried on.
     """
-    levels = _limited(examination)[rank]
     envelope = np.maximum.accumulate(levels.held_bytes)
     half = len(envelope) // 2
     if half < _FEWEST_STEPS // 2:

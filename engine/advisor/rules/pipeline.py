@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.advisor.bottlenecks import Loss as Bottleneck
+from engine.advisor.bottlenecks import Loss
 from engine.advisor.examination import Examination
 from engine.advisor.findings import WORTH_RATIO, Action, Category, Estimate, Evidence, Finding, Toggle, Unit
 from engine.advisor.layout_variants import layout_variants
@@ -159,7 +159,7 @@ def _shorter_bubbles(examination: Examination, pipeline: Pipeline) -> tuple[Togg
         verify="bubbles and tokens per second, after 5 warm steps",
         change=_twice_the_micro_batches,
     )
-    layouts = layout_variants(scenario, Bottleneck.BUBBLES)
+    layouts = layout_variants(scenario, Loss.BUBBLES)
     return (more, *((Toggle(_LAYOUT, layouts, "pipeline.layout", "Lay the pipeline out anew"),) if layouts else ()))
 
 
