@@ -29,6 +29,25 @@ _LESS = (
 )
 
 
+_SHARD = Action(
+    id="optimizer.shard",
+    title="Shard the optimizer over the replicas",
+    how_to_apply=(
+        Switch(
+            "MindSpeed / Megatron",
+            "",
+            "--use-distributed-optimizer",
+            "MindSpeed docs/zh/features/async-ddp.md",
+            "each replica updates its part; parameters are gathered afterwards",
+        ),
+    ),
+    estimate=None,
+    risk="none to results; one gather of parameters more per step",
+    undo="remove the flag",
+    verify="device time of the optimizer and of the parameter gather, after 2 warm steps",
+)
+
+
 def optimizer_time(examination: Examination) -> Sequence[Finding]:
     """Returns the device time of the optimizer where it is a twentieth of the step."""
     totals = {
@@ -41,23 +60,6 @@ def optimizer_time(examination: Examination) -> Sequence[Finding]:
         return ()
     sharded = examination.scenario is not None and examination.scenario.parallel.distributed_optimizer
     several = _has_replicas(examination, rank)
-    action = Action(
-        id="optimizer.shard",
-        title="Shard the optimizer over the replicas",
-        how_to_apply=(
-            Switch(
-                "MindSpeed / Megatron",
-                "",
-                "--use-distributed-optimizer",
-                "MindSpeed docs/zh/features/async-ddp.md",
-                "each replica updates its part; parameters are gathered afterwards",
-            ),
-        ),
-        estimate=None,
-        risk="none to results; one gather of parameters more per step",
-        undo="remove the flag",
-        verify="device time of the optimizer and of the parameter gather, after 2 warm steps",
-    )
     return [
         loss(
             examination,
@@ -77,7 +79,7 @@ def optimizer_time(examination: Examination) -> Sequence[Finding]:
                     how="computing of the optimizer phase, per step",
                 ),
             ),
-            (Toggle("fusion.optimizer"), *(() if sharded or not several else (action,))),
+            (Toggle("fusion.optimizer"), *(() if sharded or not several else (_SHARD,))),
         )
     ]
 
