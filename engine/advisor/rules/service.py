@@ -18,7 +18,7 @@ from engine.workloads.scenario import Scenario
 from engine.workloads.serving.settings import Batching
 from engine.workloads.serving.simulate import ServingResult
 
-_GUIDE = "vllm-ascend docs/source/user_guide/ (upstream vLLM engine arguments)"
+GUIDE = "vllm-ascend docs/source/user_guide/ (upstream vLLM engine arguments)"
 _ROOMY_RATIO = 0.5
 """Below this share of blocks in use twice as many sequences fit."""
 _REASONS = {
@@ -29,20 +29,21 @@ _REASONS = {
 }
 
 
-def _service(examination: Examination) -> tuple[ServingAnalysis, ServingResult]:
+def answered_service(examination: Examination) -> tuple[ServingAnalysis, ServingResult]:
+    """Returns what a service came to; raises MissingDataError where it answered nobody."""
     side = examination.side
     if side is None or side.serving is None or side.service is None or not side.serving.finished:
         raise MissingDataError("answered requests", "serve at least one request")
     return side.serving, side.service
 
 
-def _percent(name: str, ratio: float, how: str = "") -> Evidence:
-    return Evidence(name, ratio, Unit.RATIO, how=how)
+def _percent(name: str, ratio: float) -> Evidence:
+    return Evidence(name, ratio, Unit.RATIO)
 
 
 def queueing(examination: Examination) -> Sequence[Finding]:
     """Returns the time requests wait for a place, with the limit that keeps them out longest."""
-    _, service = _service(examination)
+    _, service = answered_service(examination)
     ratio = phase_ratios(service.run)[PhaseKind.QUEUED]
     if ratio < WORTH_RATIO:
         return ()
@@ -73,7 +74,7 @@ def queueing(examination: Examination) -> Sequence[Finding]:
 
 def host_bound(examination: Examination) -> Sequence[Finding]:
     """Returns the time in which the device waits for the engine's program."""
-    analysis, service = _service(examination)
+    analysis, service = answered_service(examination)
     spent = phase_ratios(service.run)
     ratio = (analysis.host_bound_ratio or 0.0) * (spent[PhaseKind.PREFILL] + spent[PhaseKind.DECODE])
     if ratio < WORTH_RATIO:
@@ -100,7 +101,7 @@ def host_bound(examination: Examination) -> Sequence[Finding]:
 
 def padding(examination: Examination) -> Sequence[Finding]:
     """Returns the tokens computed for nothing."""
-    analysis, service = _service(examination)
+    analysis, service = answered_service(examination)
     spent = phase_ratios(service.run)
     ratio = analysis.padding_ratio * (spent[PhaseKind.PREFILL] + spent[PhaseKind.DECODE])
     if ratio < WORTH_RATIO:
@@ -127,7 +128,7 @@ def padding(examination: Examination) -> Sequence[Finding]:
 
 def preemption(examination: Examination) -> Sequence[Finding]:
     """Returns the time preempted requests lose, waiting and computing again."""
-    analysis, service = _service(examination)
+    analysis, service = answered_service(examination)
     ratio = phase_ratios(service.run)[PhaseKind.PREEMPTED]
     if not analysis.preemptions or ratio < WORTH_RATIO:
         return ()
@@ -135,7 +136,7 @@ def preemption(examination: Examination) -> Sequence[Finding]:
     fewer = Action(
         id="service.fewer_sequences",
         title="Admit fewer sequences at once",
-        how_to_apply=(Switch("vllm-ascend", "", f"--max-num-seqs {places}", _GUIDE, "or --gpu-memory-utilization up"),),
+        how_to_apply=(Switch("vllm-ascend", "", f"--max-num-seqs {places}", GUIDE, "or --gpu-memory-utilization up"),),
         estimate=None,
         risk="requests wait longer for a place where preemptions were cheap",
         undo=f"--max-num-seqs {service.settings.max_batch}",
@@ -164,7 +165,7 @@ def _with_half_the_places(scenario: Scenario) -> Scenario:
 
 def prompts(examination: Examination) -> Sequence[Finding]:
     """Returns the time prompts take, where they repeat what was computed before and nobody kept it."""
-    analysis, service = _service(examination)
+    analysis, service = answered_service(examination)
     requests = service.settings.requests
     repeats = bool(requests.shared_prefixes and requests.shared_tokens) or requests.turns > 1
     ratio = phase_ratios(service.run)[PhaseKind.PREFILL]
@@ -186,13 +187,13 @@ def prompts(examination: Examination) -> Sequence[Finding]:
 
 def useless_cache(examination: Examination) -> Sequence[Finding]:
     """Returns a prefix cache that finds nothing."""
-    analysis, service = _service(examination)
+    analysis, service = answered_service(examination)
     if not service.settings.prefix_cache or analysis.prefix_hit_ratio > 0.0:
         return ()
     off = Action(
         id="service.no_prefix_cache",
         title="Leave the prefix cache out, or route requests that begin alike to the same service",
-        how_to_apply=(Switch("vllm-ascend", "", "--no-enable-prefix-caching", _GUIDE),),
+        how_to_apply=(Switch("vllm-ascend", "", "--no-enable-prefix-caching", GUIDE),),
         estimate=None,
         risk="none to results",
         undo="--enable-prefix-caching",
@@ -214,7 +215,7 @@ def useless_cache(examination: Examination) -> Sequence[Finding]:
 
 def small_batch(examination: Examination) -> Sequence[Finding]:
     """Returns requests that wait for places while keys and values have room for many more sequences."""
-    analysis, service = _service(examination)
+    analysis, service = answered_service(examination)
     steps = service.run.iterations
     waits = float(np.mean(steps.limit == AdmissionLimit.PLACES)) if len(steps) else 0.0
     ratio = phase_ratios(service.run)[PhaseKind.QUEUED] * waits

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from engine.advisor.examination import Examination
 from engine.advisor.findings import Action, Category, Estimate, Evidence, Finding, Severity, Unit
 from engine.advisor.rules.rule import Rule, danger
+from engine.advisor.rules.service import GUIDE, answered_service
 from engine.analyses.serving.jitter_words import late_sentence
-from engine.core.errors import MissingDataError
 from engine.optimizations.interface import Switch
 from engine.workloads.serving.prevention import Prevention, jitter_report
 
-_GUIDE = "vllm-ascend docs/source/user_guide/ (upstream vLLM engine arguments)"
 _SWITCHES = {
     "max_batch": "--max-num-seqs {after}",
     "max_batched_tokens": "--max-num-batched-tokens {after}",
@@ -23,10 +22,8 @@ _SWITCHES = {
 
 def late(examination: Examination) -> Sequence[Finding]:
     """Returns late requests with the latest of them, and each limit that was found by serving again."""
-    side = examination.side
-    if side is None or side.service is None or side.serving is None or not side.serving.finished:
-        raise MissingDataError("answered requests", "serve at least one request")
-    report = jitter_report(side.service)
+    _, service = answered_service(examination)
+    report = jitter_report(service)
     found = report.jitter
     if not found.late:
         return ()
@@ -49,7 +46,7 @@ def late(examination: Examination) -> Sequence[Finding]:
 def _action(item: Prevention) -> Action:
     known = _SWITCHES.get(item.setting)
     own = Switch("scenario", "", f"serving.{item.setting} = {item.after}", "docs/serving.md")
-    real = () if known is None else (Switch("vllm-ascend", "", known.format(after=item.after), _GUIDE),)
+    real = () if known is None else (Switch("vllm-ascend", "", known.format(after=item.after), GUIDE),)
     return Action(
         id=f"service.limit.{item.setting}",
         title=f"Set {item.setting} to {item.after}",
