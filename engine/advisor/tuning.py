@@ -95,15 +95,11 @@ def tune(
     search = _Search(subject, registry, lossy, cancel)
     search.side = subject.baseline(cancel=cancel)
     for number in range(1, rounds + 1):
-        found = search.round(number, partial(_tell, progress, (number - 1) / rounds))
+        found = search.round(number, partial(progress, (number - 1) / rounds))
         if found is None:
             return tuple(search.attempts)
         yield found
     return ()
-
-
-def _tell(progress: Progress, done_ratio: float, what: str) -> None:
-    progress(done_ratio, what)
 
 
 def total_speedup_ratio(rounds: Sequence[Round]) -> float:
@@ -180,12 +176,10 @@ class _Search:
         for item in made_for(loss, iter(in_order(self._registry))):
             if (item.id in LOSSY and not self._lossy) or (item.simulator_only and recorded):
                 continue
-            if item.id == LAYOUT and not isinstance(self._subject, CaptureSubject):
+            if item.id in (LAYOUT, BATCHING) and not isinstance(self._subject, CaptureSubject):
                 on = changed(self._subject.scenario, enabled(self._on, self._registry)).scenario
-                yield from ((item, parameters) for parameters in layout_variants(on, loss))
-            elif item.id == BATCHING and not isinstance(self._subject, CaptureSubject):
-                on = changed(self._subject.scenario, enabled(self._on, self._registry)).scenario
-                yield from ((item, parameters) for parameters in batch_variants(on))
+                variants = layout_variants(on, loss) if item.id == LAYOUT else batch_variants(on)
+                yield from ((item, parameters) for parameters in variants)
             elif item.id not in self._on:
                 yield item, {}
 
