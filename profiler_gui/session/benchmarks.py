@@ -31,6 +31,7 @@ class Benchmarks(QObject):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
+        self._session = session
         self._path: Path | None = None
         self._entries: tuple[HistoryEntry, ...] = ()
 
@@ -46,6 +47,7 @@ class Benchmarks(QObject):
 
     def open(self, path: Path) -> None:
         """Shows the history of a file; says so where it is none."""
+        self._session.finish_imports()
         from engine.core.errors import ScenarioError
         from engine.workloads.bench.history import read_history
 

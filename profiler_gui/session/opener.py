@@ -90,7 +90,7 @@ class Opener(QObject):
         def adopt(value: Any) -> Any:
             if not isinstance(value, ReadFinished):
                 return value
-            self._wait_for_imports()
+            self.finish_imports()
             return mapped_document(opening)
 
         self._job.start(call, request, adopt=adopt)
@@ -111,7 +111,7 @@ class Opener(QObject):
         """Imports what opening needs, then ``modules``, in a thread, so that nobody waits for it later.
 
         Python lets two threads that import one package from different ends see half of it; documents therefore arrive
-        only when this thread is done.
+        only when this thread is done, and who imports the engine without one calls ``finish_imports`` first.
         """
 
         def run() -> None:
@@ -125,9 +125,10 @@ class Opener(QObject):
     def close(self) -> None:
         """Ends the worker and the thread. Must be called before the program ends."""
         self._job.close()
-        self._wait_for_imports()
+        self.finish_imports()
 
-    def _wait_for_imports(self) -> None:
+    def finish_imports(self) -> None:
+        """Waits for the thread that imports ahead, if it runs."""
         if self._imports is not None:
             self._imports.join()
 

@@ -159,6 +159,7 @@ class Services(QObject):
             document: The scenario as a parsed TOML file.
             folder: Paths inside it are relative to this folder.
         """
+        self._session.finish_imports()
         self._forget()
         self._place = ServicePlace(document, folder, str(document.get("name", "")))
         if self._session.toggles != Toggles():

@@ -120,6 +120,10 @@ class Session(SessionState):
         """Imports what opening needs and then ``modules`` in a thread."""
         self._opener.import_ahead(modules)
 
+    def finish_imports(self) -> None:
+        """Waits for that thread: for what imports the engine on the window's thread before a document has arrived."""
+        self._opener.finish_imports()
+
     def close(self) -> None:
         """Ends the worker and all threads. Must be called before the program ends."""
         self.reruns.close()

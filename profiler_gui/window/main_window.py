@@ -153,6 +153,7 @@ class MainWindow(QMainWindow):
 
     def show_new_simulation(self) -> None:
         """Shows the form of a run to be simulated."""
+        self.context.session.finish_imports()
         from profiler_gui.window.simulation.dialog import NewSimulation
 
         self._open(NewSimulation(self.context, self))

@@ -35,6 +35,7 @@ class PaneHost(QWidget):
     def make(self) -> QWidget:
         """Returns the pane, making it at the first call."""
         if self.pane is None:
+            self._context.session.finish_imports()
             self.pane = self.factory.create(self._context)
             self.setFocusProxy(self.pane)
             self._layout.addWidget(self.pane)

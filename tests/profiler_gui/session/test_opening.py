@@ -1,5 +1,6 @@
 import json
 import threading
+import time
 
 import pytest
 
@@ -117,4 +118,25 @@ def test_a_document_waits_for_imports_that_run_in_a_thread(qapp, qtbot, tmp_path
             release.set()
     finally:
         release.set()
+        session.close()
+
+
+@pytest.mark.parametrize("name", ["history.sqlite", "service.toml"])
+def test_what_is_no_capture_is_opened_after_imports_that_run_in_a_thread(qapp, tmp_path, monkeypatch, name):
+    imported = []
+
+    def take_a_while():
+        time.sleep(0.05)
+        imported.append(name)
+
+    monkeypatch.setattr(opener, "prepare_imports", take_a_while)
+    session = Session(tmp_path / "cache")
+    try:
+        session.import_ahead(())
+        if name == "history.sqlite":
+            session.benchmarks.open(tmp_path / name)
+        else:
+            session.services.open({"kind": "serving"}, tmp_path)
+        assert imported
+    finally:
         session.close()
