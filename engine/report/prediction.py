@@ -7,8 +7,8 @@ from typing import Any
 
 from engine.core.errors import ExportError, ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
-from engine.formats.ascend_writer import write_ascend_text
 from engine.report.optimizations import switch_documents
+from engine.report.run_capture import check_profiled, write_ranks
 from engine.whatif.prediction import Prediction, prediction_document, prediction_from_document, prediction_of
 from engine.whatif.results import Side, WhatIf
 
@@ -68,11 +68,6 @@ def read_prediction(path: Path) -> Prediction:
 
 
 def _write_side(side: Side, parent: Path, progress: Progress, cancel: CancelToken) -> None:
-    if side.run is not None and not side.run.profiled.steps:
-        message = "there is nothing to write: no step of run.profile_steps was reached; name one that is"
-        raise ScenarioError(message)
-    job = side.record(part_of(progress, 0.0, 0.5), cancel)
-    for number, entry in enumerate(job.ranks):
-        cancel.check()
-        progress(0.5 + 0.5 * number / len(job.ranks), f"writing rank {entry.rank}")
-        write_ascend_text(entry.trace, parent, cancel=cancel)
+    if side.run is not None:
+        check_profiled(side.run)
+    write_ranks(side.record(part_of(progress, 0.0, 0.5), cancel), parent, part_of(progress, 0.5, 1.0), cancel)

@@ -5,6 +5,7 @@ from pathlib import Path
 from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress, part_of
 from engine.formats.ascend_writer import write_ascend_text
+from engine.trace.job import Job
 from engine.workloads.recording import record_run
 from engine.workloads.results import RunResult
 from engine.workloads.serving.recording import record_service
@@ -28,15 +29,36 @@ def write_run(
         ExportError: It cannot be written.
         OperationCancelled: Cancelled.
     """
+    check_profiled(result)
+    job = record_run(result.profiled, result.histories, level, part_of(progress, 0.0, 0.5), cancel)
+    return write_ranks(job, parent, part_of(progress, 0.5, 1.0), cancel)
+
+
+def check_profiled(result: RunResult) -> None:
+    """Raises ScenarioError where no step of a run was profiled, so that there is nothing to write."""
     if not result.profiled.steps:
         message = "there is nothing to write: no step of run.profile_steps was reached; name one that is"
         raise ScenarioError(message)
-    job = record_run(result.profiled, result.histories, level, part_of(progress, 0.0, 0.5), cancel)
+
+
+def write_ranks(job: Job, parent: Path, progress: Progress, cancel: CancelToken) -> tuple[Path, ...]:
+    """Writes every rank of a job and returns the directory of each.
+
+    Args:
+        job: The ranks.
+        parent: Where the directories go.
+        progress: Told which rank is written.
+        cancel: Looked at between ranks.
+
+    Raises:
+        ExportError: It cannot be written.
+        OperationCancelled: Cancelled.
+    """
     written = []
-    for number, rank in enumerate(job.ranks):
+    for number, entry in enumerate(job.ranks):
         cancel.check()
-        progress(0.5 + 0.5 * number / len(job.ranks), f"writing rank {number}")
-        written.append(write_ascend_text(rank.trace, parent, cancel=cancel))
+        progress(number / len(job.ranks), f"writing rank {entry.rank}")
+        written.append(write_ascend_text(entry.trace, parent, cancel=cancel))
     return tuple(written)
 
 
