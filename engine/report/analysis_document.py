@@ -9,6 +9,7 @@ from engine.analyses.fusion import FusionCandidate
 from engine.analyses.headline import headline
 from engine.analyses.idle import IdleGap
 from engine.analyses.memory import MemoryAnalysis
+from engine.analyses.serving.latency import ServingAnalysis
 from engine.analyses.steps import Step
 from engine.analyses.summary import JobSummary, RankSummary
 from engine.core.units import NS_PER_US, ns_to_us
@@ -67,9 +68,7 @@ def rank_document(summary: JobSummary, rank: RankSummary) -> dict[str, Any]:
             for item in rank.modules
         ],
         "pipeline": _pipeline(summary, rank.rank),
-        "serving": None
-        if rank.serving is None
-        else {**service_document(rank.serving), **latency_document(rank.serving)},
+        "serving": None if rank.serving is None else _serving(rank.serving),
         "fusion_candidates": [_candidate(item) for item in rank.fusion_candidates],
         "communication": [_collective(item) for item in summary.communication.collectives.get(rank.rank, ())],
         "links": [
@@ -87,6 +86,10 @@ def rank_document(summary: JobSummary, rank: RankSummary) -> dict[str, Any]:
 def _pipeline(summary: JobSummary, rank: int) -> dict[str, Any] | None:
     stages = summary.communication.stages
     return {"stage": stages[rank], "stages": max(stages.values()) + 1} if rank in stages else None
+
+
+def _serving(serving: ServingAnalysis) -> dict[str, Any]:
+    return {**service_document(serving), **latency_document(serving)}
 
 
 def _us(duration_ns: float | None) -> float | None:
