@@ -53,4 +53,4 @@ def tune(
     if as_json:
         output.document(tuning_document(subject.name, baseline, found, rest, subject_provenance(subject, paths)))
     else:
-        output.stdout.print(tuning_text(subject.name, baseline, found, rest))
+        output.stdout.print(tuning_text(subject.name, baseline, found, rest, lossy=lossy))

@@ -69,12 +69,15 @@ def _per_device(side: Side) -> float | None:
 def round_line(item: Round) -> str:
     """Returns a round in one line, for a log that is read while the next one runs."""
     gain = f"{item.gain_ratio:+.1%}" if item.gain_ratio is not None else "it runs now"
-    loss = f"{item.bottleneck.loss.value} ({item.bottleneck.share_ratio:.0%} of the step)"
+    whole = "the step" if item.side.serving is None else "the requests' time"
+    loss = f"{item.bottleneck.loss.value} ({item.bottleneck.share_ratio:.0%} of {whole})"
     return f"round {item.number}: {loss} → {item.added}: {gain}"
 
 
-def tuning_text(name: str, baseline: Side, rounds: Sequence[Round], rest: Sequence[Attempt]) -> RenderableType:
-    """Returns the log of a tuning for people."""
+def tuning_text(
+    name: str, baseline: Side, rounds: Sequence[Round], rest: Sequence[Attempt], *, lossy: bool
+) -> RenderableType:
+    """Returns the log of a tuning for people; ``lossy`` says whether what changes results was tried too."""
     unit = "step" if baseline.serving is None else "request"
     table = Table("round", "largest loss", "switched on", unit, "tokens/s per device", "gain", box=None)
     for column in (unit, "tokens/s per device", "gain"):
@@ -89,8 +92,8 @@ def tuning_text(name: str, baseline: Side, rounds: Sequence[Round], rest: Sequen
     won = f"{total:.2f} × the throughput" if baseline.serving is None else f"requests answered {total:.2f} × as fast"
     lines = [f"{name}: {counted}, {won}" if rounds else f"{name}: nothing gives 1 %"]
     closing = [f"nothing more: {item.text}: {item.reason}" for item in rest]
-    skipped = ", ".join(LOSSY)
-    closing.append(f"not tried without --lossy, because they change what is computed: {skipped}")
+    if not lossy:
+        closing.append(f"not tried without --lossy, because they change what is computed: {', '.join(LOSSY)}")
     return Group(Text(lines[0], style="bold"), table, Text("\n".join(closing)))
 
 

@@ -48,3 +48,10 @@ def test_the_log_names_each_loss_and_what_was_switched_on(cannscope, job):
 
     assert "fusion.attention" in out
     assert "kernels between the matrix products" in out
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+def test_what_changes_results_is_told_to_be_left_out_only_where_it_was(cannscope, job, lossy):
+    _, out, _ = cannscope("tune", job, "--rounds", "1", *(["--lossy"] if lossy else []))
+
+    assert ("not tried without --lossy" in out) is not lossy
