@@ -11,11 +11,11 @@ from engine.advisor.advise import examine
 from engine.advisor.examination import examine_job
 from engine.advisor.recommendations import Advice
 from engine.advisor.rules import rule_registry
+from engine.cli.catalogue import known_optimizations, with_failures_named
 from engine.cli.console import JsonFlag, Output, Paths, QuietFlag, VerboseFlag
 from engine.cli.opening import open_capture
 from engine.core.errors import MissingDataError
 from engine.core.progress import Progress, part_of
-from engine.optimizations.catalogue import optimization_registry
 from engine.report.advice_document import advice_document
 from engine.report.advice_export import check_advice_path, write_advice
 from engine.report.advice_text import advice_text
@@ -40,7 +40,7 @@ def advise(
     if report is not None:
         check_advice_path(report)
     with output.progress() as progress:
-        advice = _advice(paths, progress)
+        advice = _advice(paths, output, progress)
         if report is not None:
             write_advice(advice, report)
     if as_json:
@@ -49,9 +49,9 @@ def advise(
         output.stdout.print(advice_text(advice))
 
 
-def _advice(paths: Sequence[Path], progress: Progress) -> Advice:
+def _advice(paths: Sequence[Path], output: Output, progress: Progress) -> Advice:
     """Returns the advice on a scenario, or on the capture at ``paths``."""
-    rules, optimizations = rule_registry(), optimization_registry()
+    rules, optimizations = with_failures_named(rule_registry(), output), known_optimizations(output)
     subject: Subject | None
     if any(path.suffix.lower() == SCENARIO_SUFFIX for path in paths):
         subject = open_subject(paths)

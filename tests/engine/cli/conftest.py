@@ -15,3 +15,11 @@ def cannscope(capsys):
         return code, printed.out, printed.err
 
     return call
+
+
+@pytest.fixture
+def job(request, tmp_path):
+    """Returns the file of the scenario that the module of a test names ``JOB``."""
+    path = tmp_path / "job.toml"
+    path.write_text(request.module.JOB, encoding="utf-8")
+    return path

@@ -1,8 +1,7 @@
 """``advise`` as scripts and people use it."""
 
 import json
-
-import pytest
+from importlib.metadata import EntryPoint
 
 JOB = """
 name = "two stages"
@@ -24,13 +23,6 @@ sequence_length = 1024
 [run]
 steps = 3
 """
-
-
-@pytest.fixture
-def job(tmp_path):
-    path = tmp_path / "job.toml"
-    path.write_text(JOB, encoding="utf-8")
-    return path
 
 
 def test_advice_on_a_scenario_is_one_document(cannscope, job):
@@ -66,3 +58,14 @@ def test_a_host_only_trace_gets_what_can_be_said(cannscope, captures):
     assert code == 0
     assert "fusion.unfused" in {item["rule"] for item in document["not_checked"]}
     assert all(item["gain"]["method"] != "rerun" for item in document["recommendations"])
+
+
+def test_plug_ins_that_cannot_be_loaded_are_named(cannscope, job, monkeypatch):
+    broken = [EntryPoint("broken", "no_such_module:thing", "")]
+    monkeypatch.setattr("engine.core.registry.entry_points", lambda group: broken)
+
+    code, _, err = cannscope("advise", job)
+
+    assert code == 0
+    assert "'broken' of cannscope.rules" in err
+    assert "'broken' of cannscope.optimizations" in err

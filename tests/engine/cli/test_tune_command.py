@@ -22,13 +22,6 @@ steps = 2
 """
 
 
-@pytest.fixture
-def job(tmp_path):
-    path = tmp_path / "job.toml"
-    path.write_text(JOB, encoding="utf-8")
-    return path
-
-
 def test_tune_is_one_document_whose_rounds_multiply_to_the_total(cannscope, job):
     code, out, err = cannscope("tune", job, "--rounds", "2", "--json")
     document = json.loads(out)

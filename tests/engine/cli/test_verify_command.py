@@ -23,10 +23,8 @@ steps = 3
 
 
 @pytest.fixture
-def predicted(cannscope, tmp_path):
-    path = tmp_path / "job.toml"
-    path.write_text(JOB, encoding="utf-8")
-    code, _, err = cannscope("whatif", path, "--enable", "fusion.attention", "-o", tmp_path / "out")
+def predicted(cannscope, job, tmp_path):
+    code, _, err = cannscope("whatif", job, "--enable", "fusion.attention", "-o", tmp_path / "out")
     assert (code, err) == (0, "")
     return tmp_path / "out"
 

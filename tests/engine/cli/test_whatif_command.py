@@ -24,13 +24,6 @@ steps = 3
 """
 
 
-@pytest.fixture
-def job(tmp_path):
-    path = tmp_path / "job.toml"
-    path.write_text(JOB, encoding="utf-8")
-    return path
-
-
 def test_whatif_is_one_document_with_both_sides(cannscope, job):
     code, out, err = cannscope("whatif", job, "--enable", "memory.recompute", "--json")
     document = json.loads(out)
