@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from profiler_gui.toolkit.flow_box import FlowBox
+from profiler_gui.toolkit.labels import bold, text_label
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the advisor is imported after the first paint
@@ -39,13 +40,11 @@ class RecommendationCard(QFrame):
         self.setAutoFillBackground(True)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         self.setAccessibleName(recommendation.title)
-        title = _text(f"{place}. {recommendation.title}")
-        font = title.font()
-        font.setBold(True)
-        title.setFont(font)
-        self.gain = _text(gain_line(recommendation))
-        self.problem = _text(sentence(recommendation.problem))
-        self.details = _text("")
+        title = narrow_label(f"{place}. {recommendation.title}")
+        title.setFont(bold(title.font()))
+        self.gain = narrow_label(gain_line(recommendation))
+        self.problem = narrow_label(sentence(recommendation.problem))
+        self.details = narrow_label()
         self.details.setTextFormat(Qt.TextFormat.RichText)
         self.details.hide()
         layout = QVBoxLayout(self)
@@ -126,10 +125,8 @@ def sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
-def _text(text: str) -> QLabel:
-    label = QLabel(text)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+def narrow_label(text: str = "") -> QLabel:
+    """Returns a label of running text that any width will do for."""
+    label = text_label(text)
     label.setMinimumWidth(1)
     return label

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine.core.number_format import format_duration_ns
 from profiler_gui.commands.panes import PaneContext
-from profiler_gui.panels.advice.card import RecommendationCard, sentence
+from profiler_gui.panels.advice.card import RecommendationCard, narrow_label, sentence
 from profiler_gui.session.following import evidence_place, toggles_with
 from profiler_gui.session.rerun_state import Activity
 from profiler_gui.toolkit.fitting_area import FittingArea
@@ -32,8 +31,8 @@ class AdvicePanel(QWidget):
         self._reruns = context.session.reruns
         self._shown: Advised | None = None
         self.cards: list[RecommendationCard] = []
-        self.state = _text()
-        self.together, self.checked = _text(), _text()
+        self.state = narrow_label()
+        self.together, self.checked = narrow_label(), narrow_label()
         self.progress = StageBar(tr("Progress of the advice"))
         self.advise = QPushButton(tr("&Look Again"))
         self.advise.setToolTip(tr("Reruns what could help, one after another"))
@@ -165,12 +164,3 @@ def checked_text(advice: Advised) -> str:
     lines += [f"– {tr('Not checked')}: {item.rule}: {item.reason}" for item in advice.not_checked]
     lines += [f"– {tr('Not recommended')}: {item.id}: {item.verdict}: {item.reason}" for item in advice.passed]
     return "\n".join((*lines, *map(sentence, advice.notes)))
-
-
-def _text() -> QLabel:
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    label.setMinimumWidth(1)
-    return label

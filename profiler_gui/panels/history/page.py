@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLabel, QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.item_models.serving_tables import benchmark_table
 from profiler_gui.item_models.table_view import FilteredTable
 from profiler_gui.panels.history.plots import BenchmarkPlots
 from profiler_gui.panels.history.words import history_sentence, names_of
+from profiler_gui.toolkit.labels import enlarged, text_label
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's workloads are imported after the first paint
@@ -29,15 +30,8 @@ class HistoryPage(QWidget):
         self._context = context
         self._benchmarks = context.session.benchmarks
         self.setAccessibleName(tr("Benchmarks"))
-        self.headline, self.place = QLabel(), QLabel()
-        for label in (self.headline, self.place):
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setWordWrap(True)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.headline.setAccessibleName(tr("What got worse"))
-        font = self.headline.font()
-        font.setPointSizeF(font.pointSizeF() * HEADLINE_SCALE)
-        self.headline.setFont(font)
+        self.headline, self.place = text_label(name=tr("What got worse")), text_label()
+        self.headline.setFont(enlarged(self.headline.font(), HEADLINE_SCALE))
         self.scenario = QComboBox()
         self.scenario.setAccessibleName(tr("Scenario"))
         self.scenario.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)

@@ -21,6 +21,7 @@ from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.optimizations.chips import chip_of, refusals_by_id
 from profiler_gui.panels.optimizations.row import ToggleRow
 from profiler_gui.toolkit.fitting_area import FittingArea
+from profiler_gui.toolkit.labels import bold
 from profiler_gui.toolkit.stage_bar import StageBar
 from profiler_gui.toolkit.translations import tr
 
@@ -176,9 +177,7 @@ class _GroupBox(QWidget):
         self.heading = QToolButton()
         self.heading.setAutoRaise(True)
         self.heading.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        font = self.heading.font()
-        font.setBold(True)
-        self.heading.setFont(font)
+        self.heading.setFont(bold(self.heading.font()))
         self._body = QWidget()
         body = QVBoxLayout(self._body)
         body.setContentsMargins(0, 0, 0, 0)

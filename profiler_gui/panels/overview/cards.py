@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from profiler_gui.panels.overview.evidence import Evidence
 from profiler_gui.panels.overview.findings import Checklist, FindingText
+from profiler_gui.toolkit.labels import bold, text_label
 from profiler_gui.toolkit.translations import tr
 
 
@@ -55,7 +55,7 @@ class FindingsCard(Card):
         self.advise_button = QPushButton(tr("Try What &Could Help"))
         self.advise_button.setToolTip(tr("Runs the job again with everything that could help, and ranks what does"))
         self.advise_button.clicked.connect(advise)
-        self.progress = text_label("")
+        self.progress = text_label()
         self.body.addWidget(self.advise_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.body.addWidget(self.progress)
 
@@ -131,8 +131,8 @@ class ChecklistCard(Card):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Checked and fine"), parent)
-        self._fine = text_label("")
-        self._unknown = text_label("")
+        self._fine = text_label()
+        self._unknown = text_label()
         self._unknown_title = QLabel(tr("Could not be checked"))
         self._unknown_title.setFont(bold(self._unknown_title.font()))
         for label in (self._fine, self._unknown_title, self._unknown):
@@ -146,19 +146,3 @@ class ChecklistCard(Card):
         self._unknown.setText("\n".join(f"– {text}" for text in checklist.unknown))
         self._unknown.setVisible(bool(checklist.unknown))
         self._unknown_title.setVisible(bool(checklist.unknown))
-
-
-def text_label(text: str) -> QLabel:
-    """Returns a label whose plain text wraps and can be selected and copied."""
-    label = QLabel(text)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label
-
-
-def bold(font: QFont) -> QFont:
-    """Returns the font in bold."""
-    heavier = QFont(font)
-    heavier.setBold(True)
-    return heavier

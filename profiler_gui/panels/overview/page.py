@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.overview.advised import advised_checklist, advised_findings
-from profiler_gui.panels.overview.cards import Card, ChecklistCard, FindingsCard, text_label
+from profiler_gui.panels.overview.cards import Card, ChecklistCard, FindingsCard
 from profiler_gui.panels.overview.evidence import Evidence, evidence_of
 from profiler_gui.panels.overview.findings import checklist_of, findings_of
 from profiler_gui.panels.overview.memory_bars import legend_of as memory_legend
@@ -26,6 +26,7 @@ from profiler_gui.toolkit.bars import Bar, StackedBars
 from profiler_gui.toolkit.columns import ColumnRow, StackedColumns
 from profiler_gui.toolkit.fills import Legend
 from profiler_gui.toolkit.fitting_area import FittingArea
+from profiler_gui.toolkit.labels import enlarged, text_label
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the analyses are imported after the first paint
@@ -52,7 +53,7 @@ class OverviewPage(FittingArea):
         self._make_memory()
         self._findings = FindingsCard(self._show, self._try_out, self._session.reruns.advise)
         self._checklist = ChecklistCard()
-        self._note = text_label("")
+        self._note = text_label()
         layout = self.column
         layout.setContentsMargins(16, 12, 16, 16)
         layout.setSpacing(12)
@@ -93,9 +94,7 @@ class OverviewPage(FittingArea):
 
     def _make_sentence(self) -> None:
         self._sentence = self._linked_label()
-        font = self._sentence.font()
-        font.setPointSizeF(font.pointSizeF() * 1.5)
-        self._sentence.setFont(font)
+        self._sentence.setFont(enlarged(self._sentence.font(), 1.5))
         self._memory_sentence = self._linked_label()
         self._run_sentence = self._linked_label()
 

@@ -29,6 +29,7 @@ from profiler_gui.panels.serving.rows import Order
 from profiler_gui.panels.serving.toggles import ServiceToggles
 from profiler_gui.panels.serving.words import facts_of, late_summary, late_text, phase_names, preventions_of
 from profiler_gui.session.services import NOBODY
+from profiler_gui.toolkit.labels import enlarged, figures_html, text_label
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
@@ -65,10 +66,9 @@ class ServingPage(QWidget):
         self._update_curve()
 
     def _make_head(self) -> None:
-        self.headline, self.prevention = _text(tr("Which request was late and why")), _text(tr("What prevents it"))
-        font = self.headline.font()
-        font.setPointSizeF(font.pointSizeF() * HEADLINE_SCALE)
-        self.headline.setFont(font)
+        self.headline = text_label(name=tr("Which request was late and why"))
+        self.headline.setFont(enlarged(self.headline.font(), HEADLINE_SCALE))
+        self.prevention = text_label(name=tr("What prevents it"))
         self.toggles = ServiceToggles()
         self.order = QComboBox()
         self.order.setAccessibleName(tr("Order of the requests"))
@@ -92,7 +92,7 @@ class ServingPage(QWidget):
         for bar in (self.latencies.setHorizontalScrollBarPolicy, self.latencies.setVerticalScrollBarPolicy):
             bar(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.latencies.show_at_most(LATENCY_ROWS)
-        self.facts = _text(tr("What the service gave"))
+        self.facts = text_label(name=tr("What the service gave"))
         self.facts.setTextFormat(Qt.TextFormat.RichText)
         self.late = LateList()
         self.curve = RateCurve(self._context.theme)
@@ -187,7 +187,7 @@ class ServingPage(QWidget):
             self.latencies.resizeColumnsToContents()
             header_px = self.latencies.horizontalHeader().sizeHint().height()
             self.latencies.setFixedHeight(header_px + self.latencies.verticalHeader().length() + FRAME_PX)
-            self.facts.setText(_table(facts_of(before, served)))
+            self.facts.setText(figures_html(facts_of(before, served)))
         self._update_request()
 
     def _update_plots(self) -> None:
@@ -257,20 +257,3 @@ class ServingPage(QWidget):
             for colour, name in zip(colours, phase_names(), strict=True)
         )
         self.legend.setText("&nbsp; ".join(parts))
-
-
-def _table(rows: list[tuple[str, str]]) -> str:
-    lines = "".join(
-        f"<tr><td>{escape(name, quote=False)}</td><td style='padding-left:18px'>{escape(value, quote=False)}</td></tr>"
-        for name, value in rows
-    )
-    return f"<table>{lines}</table>"
-
-
-def _text(name: str) -> QLabel:
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    label.setAccessibleName(name)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from profiler_gui.panels.whatif.words import reserved_change_bytes, run_title, signed_bytes, signed_ratio, step_text
 from profiler_gui.session.run_tree import BASELINE, RunTree, TriedRun
+from profiler_gui.toolkit.labels import bold
 from profiler_gui.toolkit.translations import tr
 
 _NUMBER_ROLE = Qt.ItemDataRole.UserRole
@@ -80,10 +81,8 @@ class RunHistory(QWidget):
             for column in range(1, self.tree.columnCount()):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             if run.number == runs.current:
-                font = item.font(0)
-                font.setBold(True)
                 for column in range(self.tree.columnCount()):
-                    item.setFont(column, font)
+                    item.setFont(column, bold(item.font(column)))
             items[run.number] = item
             parent = items.get(run.parent) if run.parent is not None else None
             if parent is None:

@@ -22,6 +22,7 @@ from profiler_gui.session.following import toggles_with
 from profiler_gui.session.rerun_state import Shown
 from profiler_gui.session.run_tree import BASELINE, TriedRun
 from profiler_gui.session.toggles import Toggles
+from profiler_gui.toolkit.labels import enlarged, text_label
 from profiler_gui.toolkit.translations import tr
 
 HEADLINE_SCALE = 1.4
@@ -88,14 +89,8 @@ class WhatIfPage(QWidget):
         self._reruns.want()
 
     def _make_header(self) -> None:
-        self.headline, self.doubts = QLabel(), QLabel()
-        for label in (self.headline, self.doubts):
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setWordWrap(True)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        font = self.headline.font()
-        font.setPointSizeF(font.pointSizeF() * HEADLINE_SCALE)
-        self.headline.setFont(font)
+        self.headline, self.doubts = text_label(), text_label()
+        self.headline.setFont(enlarged(self.headline.font(), HEADLINE_SCALE))
         self.run_a, self.run_b = QComboBox(), QComboBox()
         for box, name in ((self.run_a, tr("Run A of the comparison")), (self.run_b, tr("Run B of the comparison"))):
             box.setAccessibleName(name)

@@ -14,6 +14,7 @@ from profiler_gui.panels.whatif.words import facts, reasons, run_title
 from profiler_gui.session.run_tree import BASELINE, TriedRun
 from profiler_gui.toolkit.bars import StackedBars
 from profiler_gui.toolkit.fitting_area import FittingArea
+from profiler_gui.toolkit.labels import bold, figures_html, text_label
 from profiler_gui.toolkit.theme import Theme
 from profiler_gui.toolkit.translations import tr
 
@@ -34,7 +35,7 @@ class ComparisonSummary(FittingArea):
         self._titles = titles
         self.waterfall = Waterfall(theme)
         self.memory = StackedBars(theme, tr("Memory of the fullest rank"))
-        self.facts, self.reasons = _text(), _text()
+        self.facts, self.reasons = _rich_label(), _rich_label()
         self._headings = {
             "time": _heading(tr("Step time")),
             "memory": _heading(tr("Memory of the fullest rank at its highest")),
@@ -67,7 +68,7 @@ class ComparisonSummary(FittingArea):
         self.memory.set_bars(tuple(bar for bar in bars if bar is not None))
         self.memory.setVisible(any(bars))
         rows = facts(before, after)
-        self.facts.setText(_table(rows))
+        self.facts.setText(figures_html(rows))
         told = reasons(after.answer)
         self.reasons.setText("".join(f"<p style='margin:2px 0'>• {escape(text, quote=False)}</p>" for text in told))
         shown = {"time": bool(rungs), "memory": any(bars), "facts": bool(rows), "reasons": bool(told)}
@@ -88,25 +89,13 @@ def _whole(run: TriedRun, side: Side) -> Rung:
     return Rung(run_title(run), 0.0, side.mean_step_ns, is_whole=True, tip=run_title(run))
 
 
-def _table(rows: tuple[tuple[str, str], ...]) -> str:
-    lines = "".join(
-        f"<tr><td>{escape(name, quote=False)}</td><td style='padding-left:18px'>{escape(value, quote=False)}</td></tr>"
-        for name, value in rows
-    )
-    return f"<table>{lines}</table>" if lines else ""
-
-
-def _text() -> QLabel:
-    label = QLabel()
+def _rich_label() -> QLabel:
+    label = text_label()
     label.setTextFormat(Qt.TextFormat.RichText)
-    label.setWordWrap(True)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
 
 
 def _heading(text: str) -> QLabel:
     label = QLabel(text)
-    font = label.font()
-    font.setBold(True)
-    label.setFont(font)
+    label.setFont(bold(label.font()))
     return label
