@@ -1,12 +1,12 @@
-"""The jitter report: every late request with its cause, and the limit that would have prevented it."""
+"""The jitter report: every late request with its cause."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from engine.core.number_format import format_duration_ns
 from profiler_gui.item_models.columns import number_column, text_column
@@ -16,10 +16,9 @@ from profiler_gui.panels.serving.words import (
     cause_text,
     cause_texts,
     late_summary,
-    late_text,
-    preventions_of,
     wait_text,
 )
+from profiler_gui.toolkit.labels import text_label
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
@@ -30,7 +29,7 @@ CAUSE_COLUMN = 2
 
 
 class LateList(QWidget):
-    """Late requests as a table, the latest first; below it what the chosen one waited for and what prevents that.
+    """Late requests as a table, the latest first.
 
     Signals:
         request_chosen: A request whose row was chosen.
@@ -43,15 +42,12 @@ class LateList(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._report: JitterReport | None = None
-        self.summary, self.detail = _text(), _text()
-        self.summary.setAccessibleName(tr("How many requests were late"))
-        self.detail.setAccessibleName(tr("Why the chosen request was late"))
+        self.summary = text_label(name=tr("How many requests were late"))
         self.table = FilteredTable(tr("Late requests"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         layout.addWidget(self.summary)
         layout.addWidget(self.table, 1)
-        layout.addWidget(self.detail)
         self.table.view.row_chosen.connect(lambda row: self.request_chosen.emit(self.listed[row].request))
         self.table.view.row_opened.connect(lambda row: self.request_opened.emit(self.listed[row].request))
         self.show_report(None)
@@ -71,18 +67,14 @@ class LateList(QWidget):
         if report is not None and is_first:  # the next run has other causes
             widest_px = max(self.fontMetrics().horizontalAdvance(text) for text in cause_texts())
             self.table.view.setColumnWidth(CAUSE_COLUMN, widest_px + 16)
-        self.detail.setText("")
 
     def show_request(self, request: int) -> None:
-        """Marks a request's row, and says why it was late."""
+        """Marks a request's row, where it was late."""
         at = next((number for number, late in enumerate(self.listed) if late.request == request), None)
-        if at is None or self._report is None:
+        if at is None:
             self.table.view.clearSelection()
-            self.detail.setText("")
-            return
-        late = self.listed[at]
-        self.table.view.reveal(at)
-        self.detail.setText(" ".join((late_text(late), *preventions_of(self._report, late))))
+        else:
+            self.table.view.reveal(at)
 
 
 def _table(listed: tuple[LateRequest, ...]) -> TableModel:
@@ -97,11 +89,3 @@ def _table(listed: tuple[LateRequest, ...]) -> TableModel:
         number_column("taken", tr("Taken"), taken_ns, format_duration_ns, unit="ns"),
     )
     return TableModel(columns, len(listed))
-
-
-def _text() -> QLabel:
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label
