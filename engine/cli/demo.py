@@ -1,14 +1,13 @@
 """``cannscope demo``: the main job in one go."""
 
 from collections.abc import Callable, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from engine.cli.console import JsonFlag, Output, QuietFlag, VerboseFlag
-from engine.report.demo import SCENARIO, demo_document, demo_scenario, demo_text, run_demo
+from engine.report.demo import demo_document, demo_scenario, demo_scenario_file, demo_text, run_demo
 from engine.report.provenance import run_provenance
 
 ShowWindow = Callable[[Sequence[Path]], int]
@@ -41,7 +40,7 @@ def demo_command(show_window: ShowWindow | None) -> Callable[..., int]:
         with output.progress() as progress:
             demonstration = run_demo(scenario, directory, progress)
         if as_json:
-            with resources.as_file(resources.files("engine.workloads").joinpath("scenarios", SCENARIO)) as path:
+            with demo_scenario_file() as path:
                 output.document(demo_document(demonstration, directory, run_provenance(path, scenario.seed)))
         else:
             output.stdout.print(demo_text(demonstration, directory))

@@ -1,6 +1,7 @@
 """The demonstration: a run that slows down, what is wrong with it, what cures it, and both beside each other."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -96,8 +97,13 @@ class Demonstration:
 
 def demo_scenario() -> Scenario:
     """Returns the shipped scenario of a job that slows down. Raises ScenarioError."""
-    with resources.as_file(resources.files("engine.workloads").joinpath("scenarios", SCENARIO)) as path:
+    with demo_scenario_file() as path:
         return read_scenario(path)
+
+
+def demo_scenario_file() -> AbstractContextManager[Path]:
+    """Returns its file, which is there for as long as it is used."""
+    return resources.as_file(resources.files("engine.workloads").joinpath("scenarios", SCENARIO))
 
 
 def run_demo(
