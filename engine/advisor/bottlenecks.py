@@ -1,6 +1,6 @@
 """What a job loses most time to, and which optimizations are made for it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -121,7 +121,7 @@ def _size(item: Bottleneck) -> float:
     return -item.share_ratio
 
 
-def made_for(loss: Loss, optimizations: Iterator[Optimization]) -> tuple[Optimization, ...]:
+def made_for(loss: Loss, optimizations: Iterable[Optimization]) -> tuple[Optimization, ...]:
     """Returns the optimizations that may win a loss back, in their own order."""
     wanted = _MADE_FOR[loss]
     return tuple(item for item in optimizations if item.group in wanted or item.id in wanted)

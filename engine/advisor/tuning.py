@@ -173,7 +173,7 @@ class _Search:
     def _candidates(self, loss: Loss) -> Iterator[tuple[Optimization, Parameters]]:
         """Yields what is made for a loss and not on yet, with the parameters to try."""
         recorded = isinstance(self._subject, CaptureSubject)
-        for item in made_for(loss, iter(in_order(self._registry))):
+        for item in made_for(loss, in_order(self._registry)):
             if (item.id in LOSSY and not self._lossy) or (item.simulator_only and recorded):
                 continue
             if item.id in (LAYOUT, BATCHING) and not isinstance(self._subject, CaptureSubject):
