@@ -67,7 +67,7 @@ def optimizer_time(examination: Examination) -> Sequence[Finding]:
             Category.COMPUTE,
             f"The optimizer of rank {rank} takes {format_duration_ns(totals[rank])} of device time per step "
             f"({format_ratio(examination.share(totals[rank]))})",
-            "every weight is updated by operators of its own",
+            "an update passes over every weight with its gradient and its state, however little the batch computes",
             totals[rank],
             (
                 Evidence(

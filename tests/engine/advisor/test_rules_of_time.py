@@ -222,5 +222,7 @@ def test_the_optimizer_is_a_finding_from_a_twentieth_of_the_step_on() -> None:
         module = ModuleTime("(outside modules)", "optimizer", "", 57, round(milliseconds * NS_PER_MS), False)
         return examination_of(rank_summary(modules=[module]))
 
-    assert len(optimizer_time(job(5.0))) == 1
+    (found,) = optimizer_time(job(5.0))
+    assert "every weight" in found.root_cause
+    assert "of its own" not in found.root_cause, "a fused optimizer may take that long as well"
     assert optimizer_time(job(4.9)) == ()
