@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,35 +16,35 @@ if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
     from engine.analyses.serving.latency import ServingAnalysis, Spread
     from engine.workloads.bench.history import HistoryEntry
 
+LATENCY_ROWS = 4
+"""Mean, p50, p90, p99."""
+
 
 def latency_table(now: ServingAnalysis, before: ServingAnalysis | None = None) -> TableModel:
     """Returns mean and percentiles of a service's latencies; where ``before`` is given cells say how they changed.
 
-    Rows: time to the first token, time per further token, whole request.
+    Columns: time to the first token, time per further token, whole request. A row each for the mean and percentiles: a
+    cell with its change is wide, and three beside each other fit where four do not.
     """
-    titles = (tr("First token"), tr("Per token"), tr("Whole request"))
-    spreads = (now.ttft, now.tpot, now.e2e)
     earlier = (before.ttft, before.tpot, before.e2e) if before is not None else (None, None, None)
-    columns = [text_column("what", tr("Latency"), titles)]
-    for name, title, value in (
-        ("mean", tr("Mean"), lambda item: item.mean_ns),
-        ("p50", "p50", lambda item: item.p50_ns),
-        ("p90", "p90", lambda item: item.p90_ns),
-        ("p99", "p99", lambda item: item.p99_ns),
+    columns = [text_column("what", tr("Latency"), (tr("Mean"), "p50", "p90", "p99"))]
+    for name, title, spread, was in (
+        ("ttft", tr("First token"), now.ttft, earlier[0]),
+        ("tpot", tr("Per token"), now.tpot, earlier[1]),
+        ("e2e", tr("Whole request"), now.e2e, earlier[2]),
     ):
-        columns.append(_latency_column(name, title, spreads, earlier, value))
-    return TableModel(columns, len(titles))
+        columns.append(_latency_column(name, title, _levels_ns(spread), _levels_ns(was)))
+    return TableModel(columns, LATENCY_ROWS)
 
 
-def _latency_column(
-    name: str,
-    title: str,
-    now: Sequence[Spread | None],
-    before: Sequence[Spread | None],
-    value: Callable[[Spread], float],
-) -> Column:
-    values = nullable([value(item) if item is not None else None for item in now])
-    was = [value(item) if item is not None else None for item in before]
+def _levels_ns(spread: Spread | None) -> tuple[float | None, ...]:
+    if spread is None:
+        return (None,) * LATENCY_ROWS
+    return spread.mean_ns, spread.p50_ns, spread.p90_ns, spread.p99_ns
+
+
+def _latency_column(name: str, title: str, now: Sequence[float | None], was: Sequence[float | None]) -> Column:
+    values = nullable(now)
     texts = [
         "–" if np.isnan(after) else _changed(earlier, float(after)) for earlier, after in zip(was, values, strict=True)
     ]

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from profiler_gui.commands.panes import PaneContext
-from profiler_gui.item_models.serving_tables import latency_table
+from profiler_gui.item_models.serving_tables import LATENCY_ROWS, latency_table
 from profiler_gui.item_models.table_view import TableView
 from profiler_gui.panels.serving.curve import RateCurve
 from profiler_gui.panels.serving.lanes import phase_colours
@@ -38,7 +38,6 @@ if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
 HEADLINE_SCALE = 1.3
 """Of the usual text."""
 PROGRESS_STEPS = 1000
-LATENCY_ROWS = 3
 FRAME_PX = 6
 _ORDERS = {
     Order.WAIT: "Longest wait first",

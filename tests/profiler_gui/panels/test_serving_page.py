@@ -61,6 +61,9 @@ def test_dynamic_batching_by_a_click_serves_again_and_says_what_it_gains(page, o
     assert services.served.analysis.requests_per_s > 1.1 * services.baseline.analysis.requests_per_s
     assert "→" in page.facts.text()
     assert "(−" in page.latencies.table.index(0, 1).data()
+    page.resize(1130, 680)  # of a window of 1280×800
+    qtbot.waitUntil(lambda: page.latencies.viewport().width() < 500)
+    assert page.latencies.horizontalHeader().length() <= page.latencies.viewport().width()
 
 
 def test_the_prefix_cache_by_its_command_serves_again_and_first_tokens_come_earlier(world, page, opened, qtbot):
