@@ -112,6 +112,12 @@ def _texts(run: TriedRun, baseline: TriedRun) -> list[str]:
         run_title(run),
         step_text(side),
         signed_ratio(own / base - 1) if is_compared else "",
-        signed_bytes(change) if change is not None and run.number != BASELINE else "",
+        _change_text(change) if run.number != BASELINE else "",
         tokens,
     ]
+
+
+def _change_text(change_bytes: int | None) -> str:
+    if change_bytes is None:
+        return ""
+    return signed_bytes(change_bytes) if change_bytes else "="

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine.core.number_format import format_duration_ns, format_ratio
+from engine.core.number_format import format_duration_ns
 from profiler_gui.item_models.columns import is_nan, nullable, number_column, text_column
 from profiler_gui.item_models.table_model import TableModel
-from profiler_gui.panels.whatif.words import signed_duration
+from profiler_gui.panels.whatif.words import signed_duration, signed_ratio
 from profiler_gui.toolkit.translations import tr
 
 
@@ -31,9 +31,13 @@ def delta_table(before: Mapping[str, int], after: Mapping[str, int]) -> TableMod
         number_column("before", tr("A"), a, format_duration_ns, unit="ns"),
         number_column("after", tr("B"), b, format_duration_ns, unit="ns"),
         number_column("delta", tr("Change"), b - a, _marked, unit="ns"),
-        number_column("ratio", tr("Change %"), changes, format_ratio, absent=is_nan),
+        number_column("ratio", tr("Change %"), changes, _signed, absent=is_nan),
     )
     return TableModel(columns, len(names))
+
+
+def _signed(ratio: float) -> str:
+    return signed_ratio(ratio) if ratio else "="
 
 
 def _marked(delta_ns: int) -> str:

@@ -171,6 +171,8 @@ class WhatIfPage(QWidget):
             return tr("Refused: {reason}", reason=reruns.refused[0].reason)
         if reruns.is_pending:
             return tr("Rerunning with {what}…", what=_shortened(", ".join(sorted(self._session.toggles.on))))
+        if before is after and after.number != BASELINE:
+            return tr("A and B are the same run: choose another one.")
         if before is after:
             return tr("Switch something on at the left: what it gives is shown here.")
         return headline(before, after)
