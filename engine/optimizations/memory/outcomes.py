@@ -13,14 +13,11 @@ from engine.optimizations.interface import CapturePlan
 from engine.replay.allocation_edit import AllocationEdit
 from engine.replay.capture_graph import CaptureGraph
 from engine.replay.capture_policy import capture_policy
-from engine.replay.capture_requests import SEED_DIVISIONS, CaptureRequests, capture_requests
+from engine.replay.capture_requests import CaptureRequests, capture_requests
 from engine.replay.memory_replay import PolicyOutcome, policy_run
 from engine.runtime.allocators.catalogue import AllocatorPolicy
 from engine.runtime.allocators.interface import DriverLog, RequestKind
 from engine.trace.job import RankTrace
-
-_PLANNED = "static"
-"""Policy that plans offsets ahead."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,17 +26,11 @@ class RankMemory:
 
     Attributes:
         outcome: Totals.
-        reserved_range_bytes: Least and most it reserves, over layouts of what was alive before the first row.
-        driver: Its calls; ``request`` counts in the log.
-        request_time_ns: int64, shape (requests,): on the clock of the rank's trace.
-        allocation: int64, shape (requests,): row of ``trace.memory.allocations`` each is about, −1 for others.
+        driver: Its calls.
     """
 
     outcome: PolicyOutcome
-    reserved_range_bytes: tuple[int, int]
     driver: DriverLog
-    request_time_ns: Int64Array
-    allocation: Int64Array
 
 
 def plan_memory(plan: CapturePlan, cancel: CancelToken = NEVER_CANCELLED) -> dict[int, RankMemory]:
@@ -78,24 +69,11 @@ def _rank_memory(
     capture: CaptureGraph, entry: RankTrace, policy: AllocatorPolicy | None, edit: AllocationEdit | None
 ) -> RankMemory | None:
     recorded = capture_policy(entry.trace)
-    chosen = policy or recorded
-    logs = []
     try:
-        # A plan's range does not depend on how what was held before is laid out, and takes seconds to find.
-        for parts in SEED_DIVISIONS[:1] if chosen.id == _PLANNED else SEED_DIVISIONS:
-            logs.append(capture_requests(entry.trace, recorded.settings.pad_bytes, parts, edit))
-            if logs[0].seed_bytes == 0:
-                break
+        log = capture_requests(entry.trace, recorded.settings.pad_bytes, edit=edit)
     except MissingDataError:
         return None
-    ends_ns = _step_ends_ns(capture, entry)
-    logs = [_with_synchronizations(log, ends_ns) for log in logs]
-    runs = [policy_run(chosen, log) for log in logs]
-    reserved = [outcome.peak_reserved_bytes for outcome, _ in runs]
-    log, (outcome, driver) = logs[0], runs[0]
-    block = log.requests.block
-    rows = np.where(block >= 0, log.allocation_of_block[np.maximum(block, 0)], -1)
-    return RankMemory(outcome, (min(reserved), max(reserved)), driver, log.request_time_ns, rows)
+    return RankMemory(*policy_run(policy or recorded, _with_synchronizations(log, _step_ends_ns(capture, entry))))
 
 
 def _step_ends_ns(capture: CaptureGraph, entry: RankTrace) -> Int64Array:

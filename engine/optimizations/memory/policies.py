@@ -55,7 +55,7 @@ def policy_change(policy_of: PolicyOf) -> CaptureChange:
     """Returns the change that replays the memory log under another policy."""
 
     def change(plan: CapturePlan, parameters: Parameters, bound: Bound) -> CapturePlan:
-        del bound  # the range of a memory replay is over layouts, not over the policy
+        del bound  # a policy is the same at both ends
         base = plan.allocator or recorded_policy(plan)
         return replace(plan, allocator=policy_of(base, plan, parameters))
 
