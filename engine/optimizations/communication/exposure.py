@@ -19,40 +19,32 @@ class Exposure:
     Attributes:
         schedule: Of the whole graph.
         calls: The collectives.
-        wait_ns: From a member's arrival to the last one's; 0 where unsplit.
-        exposed_wait_ns: Part of it beside which the rank computes nothing.
+        exposed_wait_ns: From a member's arrival to the last one's, without what the rank computes meanwhile; 0 where
+            unsplit.
         exposed_transfer_ns: Likewise of what follows; of an unsplit collective of all of its elapsed time.
         computing: By rank, when it computes.
     """
 
     schedule: Schedule
     calls: Calls
-    wait_ns: Int64Array
     exposed_wait_ns: Int64Array
     exposed_transfer_ns: Int64Array
     computing: dict[int, Intervals]
 
 
-def exposure(graph: TaskGraph, calls: Calls, known: Schedule | None = None) -> Exposure:
-    """Returns what of the calls is exposed when the graph runs as it is.
-
-    Args:
-        graph: The tasks.
-        calls: Its collectives.
-        known: The graph's schedule, where the caller has it.
-    """
-    times = known or schedule(graph)
+def exposure(graph: TaskGraph, calls: Calls) -> Exposure:
+    """Returns what of the calls is exposed when the graph runs as it is."""
+    times = schedule(graph)
     task = calls.task
     computing = computing_intervals(graph, times)
-    wait_ns, exposed_wait_ns, exposed_ns = (np.zeros(len(task), dtype=np.int64) for _ in range(3))
+    exposed_wait_ns, exposed_ns = (np.zeros(len(task), dtype=np.int64) for _ in range(2))
     for rank in np.unique(graph.rank[task]).tolist():
         rows = np.flatnonzero((graph.rank[task] == rank) & (times.end_ns[task] >= 0))
         start, begin, end = (column[task[rows]] for column in (times.start_ns, times.transfer_ns, times.end_ns))
         own = computing.get(rank, EMPTY)
-        wait_ns[rows] = begin - start
         exposed_wait_ns[rows] = begin - start - covered_ns(own, start, begin)
         exposed_ns[rows] = end - begin - covered_ns(own, begin, end)
-    return Exposure(times, calls, wait_ns, exposed_wait_ns, exposed_ns, computing)
+    return Exposure(times, calls, exposed_wait_ns, exposed_ns, computing)
 
 
 def computing_intervals(graph: TaskGraph, times: Schedule) -> dict[int, Intervals]:

@@ -30,11 +30,6 @@ class Parts:
     offsets: Int64Array
     share: Float64Array
 
-    @property
-    def first(self) -> Int32Array:
-        """int32, shape (calls,): the first part of each call."""
-        return self.number[self.offsets[:-1]]
-
     def call_of(self) -> Int64Array:
         """Returns the row of the call each part belongs to, int64, shape (parts,)."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
