@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from profiler_gui.session.rerunning import SubjectPlace, opened_subject, portable_side
 
 if TYPE_CHECKING:  # the advisor is imported after the first paint
-    from engine.advisor.findings import Finding
-    from engine.advisor.recommendations import Advice, Combined, NotChecked, Passed, Recommendation
+    from engine.advisor.recommendations import Advice, Combined, Recommendation
     from engine.advisor.tuning import Round
     from engine.whatif.results import Side
     from profiler_gui.session.worker import JobContext
@@ -30,19 +29,17 @@ class Advised:
 
     Attributes:
         recommendations: The best first.
-        findings: Everything rules found.
         fine: Titles of rules that found nothing.
-        not_checked: Rules the job lacks something for.
-        passed: Optimizations considered and not recommended.
+        not_checked: Titles of rules the job lacks something for, each with what is missing.
+        passed: Titles of optimizations considered and not recommended, each with why.
         combined: The recommended set rerun together, None where fewer than two can be.
         notes: What makes the predictions less certain.
     """
 
     recommendations: tuple[Recommendation, ...]
-    findings: tuple[Finding, ...]
     fine: tuple[str, ...]
-    not_checked: tuple[NotChecked, ...]
-    passed: tuple[Passed, ...]
+    not_checked: tuple[str, ...]
+    passed: tuple[str, ...]
     combined: Combined | None
     notes: tuple[str, ...]
 
@@ -104,17 +101,17 @@ def advise_in_worker(context: JobContext, place: SubjectPlace, afresh: bool) -> 
         OperationCancelled: Cancelled.
     """
     from engine.advisor.rules import rule_registry
+    from engine.optimizations.catalogue import optimization_registry
 
     if afresh:
         context.kept.pop(_KEPT_ADVICE, None)
     advice = _advice(context, place)
-    titles = {rule.id: rule.title for rule in rule_registry()}
+    titles = {item.id: item.title for item in (*rule_registry(), *optimization_registry())}
     return Advised(
         recommendations=advice.recommendations,
-        findings=advice.findings,
         fine=tuple(titles.get(rule, rule) for rule in advice.checked_and_fine),
-        not_checked=advice.not_checked,
-        passed=advice.passed,
+        not_checked=tuple(f"{titles.get(item.rule, item.rule)}: {item.reason}" for item in advice.not_checked),
+        passed=tuple(f"{titles.get(item.id, item.id)}: {item.verdict}: {item.reason}" for item in advice.passed),
         combined=advice.combined,
         notes=advice.notes,
     )

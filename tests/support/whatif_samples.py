@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.advisor.findings import Category, Evidence, Finding, Severity, Unit
 from engine.advisor.losses import Loss
-from engine.advisor.recommendations import GainMethod, NotChecked, Passed, PredictedGain, Recommendation
+from engine.advisor.recommendations import GainMethod, PredictedGain, Recommendation
 from engine.analyses.fusion import Range3
 from engine.core.registry import Registry
 from engine.optimizations.answers import applies, capture_unchanged, switched_on
@@ -163,10 +163,9 @@ def sample_advice() -> Advised:
             sample_recommendation(),
             sample_recommendation("bind", optimization=None, gain=analytic, severity=Severity.LOW),
         ),
-        findings=(sample_finding(),),
         fine=("Deadlocks", "Links slower than others"),
-        not_checked=(NotChecked("memory.leak", "the trace has no memory log"),),
-        passed=(Passed("memory.amc", "simulator only", "no public documentation knows it"),),
+        not_checked=("Memory leaks: the trace has no memory log",),
+        passed=("Managed memory: simulator only: no public documentation knows it",),
         combined=None,
         notes=("a note",),
     )

@@ -161,6 +161,6 @@ def checked_text(advice: Advised) -> str:
     lines = [f"✓ {title}" for title in advice.fine]
     if lines:
         lines.insert(0, tr("Checked and fine:"))
-    lines += [f"– {tr('Not checked')}: {item.rule}: {item.reason}" for item in advice.not_checked]
-    lines += [f"– {tr('Not recommended')}: {item.id}: {item.verdict}: {item.reason}" for item in advice.passed]
+    lines += [f"– {tr('Not checked')}: {text}" for text in advice.not_checked]
+    lines += [f"– {tr('Not recommended')}: {text}" for text in advice.passed]
     return "\n".join((*lines, *map(sentence, advice.notes)))

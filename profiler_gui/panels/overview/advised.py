@@ -23,8 +23,7 @@ def advised_findings(advice: Advised, document: Document) -> tuple[FindingText, 
 
 def advised_checklist(advice: Advised) -> Checklist:
     """Returns what the advisor checked and found fine, and what it could not check."""
-    unknown = tuple(f"{item.rule}: {item.reason}" for item in advice.not_checked)
-    return Checklist(advice.fine, unknown)
+    return Checklist(advice.fine, advice.not_checked)
 
 
 def _finding(item: Recommendation, document: Document) -> FindingText:

@@ -1,9 +1,13 @@
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
 from engine.advisor.bottlenecks import Bottleneck, Loss
 from engine.advisor.findings import Category, Evidence, Unit
+from engine.advisor.recommendations import NotChecked, Passed
 from engine.advisor.tuning import Round
 from engine.trace.trace import TimeRange
 from profiler_gui.panels.advice.actions import advice_commands
@@ -11,14 +15,16 @@ from profiler_gui.panels.advice.card import details_html
 from profiler_gui.panels.advice.panel import AdvicePanel
 from profiler_gui.panels.overview.page import OverviewPage
 from profiler_gui.panels.whatif.tuning import TuningView
-from profiler_gui.session.advising import TuningBegun, TuningEnded, TuningRound
+from profiler_gui.session import advising
+from profiler_gui.session.advising import TuningBegun, TuningEnded, TuningRound, advise_in_worker
 from profiler_gui.session.document import Run
 from profiler_gui.session.failure import Failure
 from profiler_gui.session.following import evidence_place, toggles_with
 from profiler_gui.session.rerun_state import Activity
-from profiler_gui.session.rerunning import Described
+from profiler_gui.session.rerunning import Described, SubjectPlace
 from profiler_gui.session.selection import EventSelection, RangeSelection
 from profiler_gui.session.toggles import Toggles
+from profiler_gui.session.worker import JobContext
 from tests.support.panes import drawn
 from tests.support.whatif_samples import (
     sample_advice,
@@ -72,7 +78,26 @@ def test_recommendations_are_listed_with_gain_and_severity(panel, world):
     assert second.gain.text() == "▽ low · not quantifiable"
     assert first.problem.text() == "Cross-entropy runs unfused: 100.1 ms per step."
     assert panel.checked.text().splitlines()[:3] == ["Checked and fine:", "✓ Deadlocks", "✓ Links slower than others"]
-    assert "Not recommended: memory.amc: simulator only" in panel.checked.text()
+    assert "Not recommended: Managed memory: simulator only" in panel.checked.text()
+
+
+def test_what_was_not_checked_or_recommended_is_called_by_its_title(monkeypatch):
+    lacking = (NotChecked("memory.leak", "no log"), NotChecked("of.another.version", "no log"))
+    advice = SimpleNamespace(
+        recommendations=(),
+        checked_and_fine=("memory.leak",),
+        not_checked=lacking,
+        passed=(Passed("fusion.attention", "already on", "112 kernels"),),
+        combined=None,
+        notes=(),
+    )
+    monkeypatch.setattr(advising, "_advice", lambda *_: advice)
+    place = SubjectPlace((), (), "", Path())
+    advised = advise_in_worker(JobContext(lambda _: None, lambda: False), place, afresh=False)
+    (title,) = advised.fine
+    assert title != "memory.leak"
+    assert advised.not_checked == (f"{title}: no log", "of.another.version: no log")
+    assert advised.passed == ("Fused attention: already on: 112 kernels",)
 
 
 def test_show_selects_the_evidence_and_goes_there(panel, world):
