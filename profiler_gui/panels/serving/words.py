@@ -121,7 +121,7 @@ def late_summary(found: Jitter) -> str:
             count=format_count(found.requests),
             median=format_duration_ns(found.limits.median_first_token_ns),
         )
-    causes = ", ".join(f"{format_count(count)} {cause_text(cause)}" for cause, count in found.causes.items())
+    causes = ", ".join(f"{format_count(count)} × {cause_text(cause)}" for cause, count in found.causes.items())
     limits = found.limits
     what = tr("the service's limits") if limits.are_given else tr("twice the median and the 99th percentile")
     return tr(
