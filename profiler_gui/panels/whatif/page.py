@@ -19,7 +19,7 @@ from profiler_gui.panels.whatif.timelines import MakeTimeline, PairedTimelines
 from profiler_gui.panels.whatif.tuning import TuningView
 from profiler_gui.panels.whatif.words import doubts, headline, run_title
 from profiler_gui.session.following import toggles_with
-from profiler_gui.session.rerun_state import Shown
+from profiler_gui.session.rerun_state import Activity, Shown
 from profiler_gui.session.run_tree import BASELINE, TriedRun
 from profiler_gui.session.toggles import Toggles
 from profiler_gui.toolkit.labels import enlarged, text_label
@@ -144,8 +144,8 @@ class WhatIfPage(QWidget):
         is_compared = after.timeline is not None and before.timeline is not None and before is not after
         self.blink.setEnabled(is_compared)
         self.both.setVisible(self._reruns.shown is not Shown.BOTH)
-        self.timelines.show_runs(before, after, self._reruns.shown)
         shown = self._reruns.shown
+        self.timelines.show_runs(before, after, shown, self._missing_text(after))
         self.memory.set_courses(
             self._course(before),
             self._course(after) if after is not before else None,
@@ -176,6 +176,14 @@ class WhatIfPage(QWidget):
         if before is after:
             return tr("Switch something on at the left: what it gives is shown here.")
         return headline(before, after)
+
+    def _missing_text(self, after: TriedRun) -> str:
+        """Returns why there are no two timelines."""
+        if self._reruns.activity is Activity.RERUNNING:
+            return tr("The timelines are being recorded…")
+        if after.number == BASELINE:
+            return tr("Switch something on: both timelines are shown here when it was rerun.")
+        return tr("One of these runs has no timeline: it did not come to an end, or was given up.")
 
     def _fill_boxes(self) -> None:
         before, after = self._reruns.compared

@@ -61,14 +61,14 @@ class PairedTimelines(QWidget):
         context.session.rank_changed.connect(self._take_rank)
         context.closing.requested.connect(self._close)
 
-    def show_runs(self, before: TriedRun, after: TriedRun, shown: Shown) -> None:
-        """Shows the timelines of two runs; while they are recorded a note says so."""
+    def show_runs(self, before: TriedRun, after: TriedRun, shown: Shown, missing: str) -> None:
+        """Shows the timelines of two runs, or where one has none yet why that is (``missing``)."""
         documents = (before.timeline, after.timeline)
         is_there = all(item is not None for item in documents)
         self._note.setVisible(not is_there)
         self._splitter.setVisible(is_there)
         if not is_there:
-            self._note.setText(tr("Switch something on: both timelines are shown here when it was rerun."))
+            self._note.setText(missing)
             return
         self._make_views()
         words = ((tr("A"), before, Shown.B), (tr("B"), after, Shown.A))

@@ -195,8 +195,10 @@ def test_runs_are_listed_as_a_tree_and_any_two_are_compared(page, world, asked):
 
 
 def test_both_timelines_appear_and_zoom_together_from_their_step(page, world):
+    assert page.timelines._note.text().startswith("Switch something on")
     answer(world)
     assert not page.timelines.views
+    assert page.timelines._note.text().startswith("One of these runs has no timeline")
     timelines(world)
     first, second = page.timelines.sessions
     assert (first.document.label, second.document.label) == ("a", "b")
