@@ -12,6 +12,7 @@ from engine.workloads.scenario import Scenario
 HIGH_RATIO = 0.05
 """A loss of this share of the step is of high severity: the limits msprof-analyze's advisor colours by."""
 MEDIUM_RATIO = 0.03
+"""Of medium severity, likewise."""
 WORTH_RATIO = 0.01
 """Losses below this share of the step are not worth a sentence: the tuning loop stops at the same gain; a choice."""
 

@@ -26,10 +26,15 @@ from engine.workloads.results import RunStatus
 _FEWEST_STEPS = 8
 """Below this a capture's steps say nothing about a drift."""
 _SIGNIFICANCE = 1e-3
+"""Largest probability of a drift by chance, as for simulated runs (``analyses.slowdown``); a choice."""
 _DRIFT_RATIO = 0.03
+"""A drift that is certain but smaller is not worth a sentence, as there; a choice."""
+_ALLOCATOR_RATIO = 0.1
+"""Share of the growth of steps from which on the allocator's stalls are why, as there; a choice."""
 _GROWING_RATIO = 0.02
 """Growth of the envelope over the second half of a run, as a share of the limit, that counts; a choice."""
 _PARTS = 4
+"""A capture's first and last quarter are compared."""
 _GROWN = {
     "computing": (Category.COMPUTE, "the device computes longer: longer input, or a lower frequency"),
     "waiting": (Category.COMMUNICATION, "the rank waits longer for others"),
@@ -137,7 +142,7 @@ def _by_allocator(course: RunCourse) -> bool:
     slowdown = course.slowdown
     if slowdown is None:
         return False
-    return slowdown.retries_per_step + slowdown.caught_per_step > 0 or slowdown.stall_share_ratio > 0.1
+    return slowdown.retries_per_step + slowdown.caught_per_step > 0 or slowdown.stall_share_ratio > _ALLOCATOR_RATIO
 
 
 def _unexplained(examination: Examination, rank: int, slowdown: Slowdown) -> Finding:

@@ -20,9 +20,9 @@ from engine.optimizations.interface import Switch
 BUCKET_BYTES = 64 * MIB
 """What MindSpore's automatic gradient fusion gathers into one collective (tutorials parallel/comm_fusion.md)."""
 _FEWEST_SIZES = 4
+"""Through fewer a line may be chance; a choice."""
 _SPREAD_RATIO = 0.2
 """Links of one kind further apart than this are not alike; msprof-analyze warns from 0.05, which clocks alone reach."""
-_SLOW_LINKS_RATIO = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def slow_link(examination: Examination) -> Sequence[Finding]:
         if rate >= (1 - _SPREAD_RATIO) * median:
             continue
         lost_ns = size * NS_PER_S * (1 / rate - 1 / median) / examination.windows[rank].step_count
-        if examination.share(lost_ns) >= _SLOW_LINKS_RATIO:
+        if examination.share(lost_ns) >= WORTH_RATIO:
             found.append(_slow(examination, name, rank, rate, median, lost_ns))
     return found
 

@@ -19,8 +19,11 @@ from engine.replay.memory_replay import policy_outcome
 _TIGHT_RATIO = 0.95
 """Share of the limit above which the next longer batch may not fit; a choice."""
 _MEANINGFUL_LEAK_RATIO = 0.001
+"""Of the peak: less is left behind by many operators and fills no device; a choice."""
 _SAME_STEPS_RATIO = 0.5
+"""Share of the steps that must leave something behind; a choice."""
 _FEWEST_STEPS = 3
+"""What two steps leave behind may be caches that fill; a choice."""
 _LEAST_STRANDED_BYTES = 64 * MIB
 """Less is not worth a switch, whatever share of a small job it is; a choice."""
 

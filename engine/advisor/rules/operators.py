@@ -28,6 +28,9 @@ _MATMULS = ("MatMul", "BatchMatMul", "Mm", "Gemm", "GroupedMatmul")
 _BYTES = {"FLOAT": 4, "DT_FLOAT": 4, "FLOAT16": 2, "DT_FLOAT16": 2, "DT_BF16": 2, "BF16": 2, "BFLOAT16": 2}
 _SINGLE = frozenset({"FLOAT", "DT_FLOAT", "FLOAT32"})
 _UNALIGNED_RATIO = 0.05
+"""Of the step: only a part of these products' time is lost, so less is not worth a sentence; a choice."""
+_VOCABULARY = 30_000
+"""Rows of so many elements that are not aligned are a vocabulary: widths of layers that large are rounded; a choice."""
 _FREQUENCY_RATIO = 0.05
 """A loss of AI Core frequency that msprof-analyze's advisor warns at."""
 
@@ -112,7 +115,7 @@ def unaligned_shapes(examination: Examination) -> Sequence[Finding]:
     trace = examination.trace(tasks.rank)
     widths = sorted({width for row in tasks.rows.tolist() for width in _unaligned_widths(trace, row)}, reverse=True)
     listed = ", ".join(map(str, widths[:4]))
-    vocabulary = any(width >= 30_000 for width in widths)
+    vocabulary = any(width >= _VOCABULARY for width in widths)
     action = Action(
         id="computing.aligned_shapes",
         title="Pad the vocabulary" if vocabulary else "Pad the inner dimensions of these matrices",

@@ -20,6 +20,7 @@ from engine.workloads.scenario import Scenario
 _IMBALANCE_RATIO = 0.05
 """Stages closer together than this share of the slowest count as balanced: msprof-analyze's limit for slow ranks."""
 _MOST_SHIFTS = 16
+"""Each is a rerun; more layers than that are rarely apart."""
 _NO_COMMUNICATION = "reckoned from computing alone: transfers and the host stay as they are"
 
 

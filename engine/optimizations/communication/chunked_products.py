@@ -20,7 +20,6 @@ from engine.runtime.cost import matmul, operator_durations
 ASSUMPTION = (
     "products are cut along their rows; where shapes are not told, chunks of a product take equal parts of its time"
 )
-_DIMENSIONS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +67,7 @@ def chunked(plan: CapturePlan, transfers: Transfers, chunks: int, bound: Bound) 
     hidden; HIGH slows nothing beside transfers.
     """
     pairs = chunk_pairs(transfers)
-    if len(pairs) == 0 or chunks < _DIMENSIONS:
+    if len(pairs) == 0 or chunks < 2:
         return plan
     graph = transfers.graph
     calls = transfers.calls.select(pairs.row)

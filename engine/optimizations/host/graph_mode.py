@@ -28,6 +28,7 @@ ID = "host.graph_mode"
 GRAPH_LAUNCHES = 10
 """Kernels per launch from which on launches are of graphs: no framework's operator has that many."""
 _USUAL_RATIO = 2
+"""For the least gain only dispatches up to twice the usual one vanish; a choice."""
 ASSUMPTIONS = (
     "operators between two host synchronisations are one graph; its launch costs as much as a usual dispatch",
     "host tasks over ten times the usual dispatch do other work that stays (the low bound: over twice)",

@@ -21,15 +21,13 @@ class Stage:
 
     Attributes:
         number: From 0.
-        ranks: Recorded ranks of it that list kernels.
-        computing_ns: Per step, mean over these ranks.
+        computing_ns: Per step, mean over its recorded ranks that list kernels.
         layers: Layers it holds, 0 where its kernels show no stack of equal layers.
         layer_ns: Computing of one layer in all passes of a step, mean over ranks.
         tasks: int32, the tasks of its layers on these ranks.
     """
 
     number: int
-    ranks: tuple[int, ...]
     computing_ns: float
     layers: int
     layer_ns: float
@@ -64,7 +62,6 @@ def _stage(graph: TaskGraph, number: int, ranks: tuple[int, ...], computing: Any
     count = max(layers, default=0)
     return Stage(
         number=number,
-        ranks=ranks,
         computing_ns=float(graph.duration_ns[computing[np.isin(graph.rank[computing], ranks)]].sum()) / per_rank,
         layers=count,
         layer_ns=float(graph.duration_ns[whole].sum()) / per_rank / count if count else 0.0,

@@ -55,7 +55,7 @@ def test_moving_layers_moves_their_time(shift):
     graph = plan.graph
     slow_task = np.flatnonzero((graph.rank == 2) & (graph.stream == 1))[:10].astype(np.int32)
     fast_task = np.flatnonzero((graph.rank == 0) & (graph.stream == 1))[:10].astype(np.int32)
-    slow, fast = Stage(1, (2,), 0.0, 2, 0.0, slow_task), Stage(0, (0,), 0.0, 2, 0.0, fast_task)
+    slow, fast = Stage(1, 0.0, 2, 0.0, slow_task), Stage(0, 0.0, 2, 0.0, fast_task)
     moved = shifted(graph, slow, fast, shift)
     assert np.allclose(moved.duration_ns[slow_task], graph.duration_ns[slow_task] * (1 - shift / 2), atol=1)
     assert np.allclose(moved.duration_ns[fast_task], graph.duration_ns[fast_task] * (1 + shift / 2), atol=1)
