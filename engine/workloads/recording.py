@@ -7,11 +7,13 @@ import numpy as np
 
 from engine.analyses.step_history import HISTORY_TABLE, StepHistory, history_table
 from engine.core.arrays import Int64Array
+from engine.core.errors import ScenarioError
 from engine.core.progress import NEVER_CANCELLED, CancelToken, Progress, no_progress
 from engine.devices.topology import LinkKind
 from engine.graph.task_graph import TaskGraph
 from engine.runtime.addresses.table import ADDRESS_TABLE, address_table
 from engine.runtime.allocators.interface import RequestKind
+from engine.runtime.deadlock import find_deadlock
 from engine.runtime.recorder import RankMemory, RecorderSettings, record_rank
 from engine.runtime.scheduler import Schedule, schedule
 from engine.trace.job import Job, align
@@ -76,6 +78,7 @@ def record_run(
         cancel: Looked at between ranks.
 
     Raises:
+        ScenarioError: With all ranks apart the steps stop for ever; what ended of them would look like short steps.
         OperationCancelled: Cancelled.
     """
     state = run.state
@@ -83,6 +86,11 @@ def record_run(
     executed = [step.executed for step in run.steps]
     detail = step_detail([step.step for step in run.steps], state.scenario.parallel, writer, run.classes, executed)
     result = schedule(detail.graph, detail.slowdown_ratio, cancel=cancel)
+    deadlock = find_deadlock(detail.graph, result)
+    if deadlock is not None:
+        raise ScenarioError(
+            f"the profiled steps of scenario {state.scenario.name} cannot be recorded: {deadlock.message}"
+        )
     settings = _settings(state, detail.graph, level)
     traces = []
     tables = [_run_tables(history, memory) for history, memory in zip(histories, state.memories, strict=True)]

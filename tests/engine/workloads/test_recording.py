@@ -1,6 +1,7 @@
 """Captures of simulated runs: the analyses must find in them what the run was."""
 
 import filecmp
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from engine.analyses.step_history import step_history
 from engine.cli.app import build_cli, run
 from engine.cli.opening import open_capture
+from engine.core.errors import ScenarioError
 from engine.core.progress import no_progress
 from engine.trace.trace import Origin
-from engine.workloads.recording import record_run
+from engine.workloads.items import ItemKind
+from engine.workloads.recording import ProfiledRun, record_run
 from engine.workloads.results import RunResult
 from engine.workloads.scenario_file import read_scenario
 from engine.workloads.simulate import simulate
@@ -68,6 +71,15 @@ def test_recorded_memory_reaches_the_peaks_of_the_run(result: RunResult) -> None
     curve = job.ranks[0].trace.memory.curves[0]
     assert int(curve.allocated_bytes.max()) == int(memory.peak_allocated_bytes[1:].max())
     assert int(curve.reserved_bytes.max()) == int(memory.peak_reserved_bytes[1:].max())
+
+
+def test_steps_that_stop_for_ever_are_refused_rather_than_recorded_short(result: RunResult) -> None:
+    run = result.profiled
+    sender, *others = run.steps[0].executed
+    send = next(index for index, part in enumerate(sender) if part.item.kind is ItemKind.SEND)
+    unsent = replace(run.steps[0], executed=([*sender[:send], *sender[send + 1 :]], *others))
+    with pytest.raises(ScenarioError, match=r"scenario small cannot be recorded: the run stops for ever"):
+        record_run(ProfiledRun(run.state, run.classes, [unsent]), result.histories, 1)
 
 
 def test_the_command_writes_a_directory_per_rank_that_reads_back(path: Path, tmp_path: Path) -> None:
