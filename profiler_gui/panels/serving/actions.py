@@ -9,18 +9,13 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from profiler_gui.commands.command import Command
 from profiler_gui.commands.panes import PaneContext
+from profiler_gui.panels.serving.toggles import SERVICE_TOGGLES
 from profiler_gui.session.scenario_reading import read_document
 from profiler_gui.session.services import NOBODY
 from profiler_gui.session.session import Session
 from profiler_gui.toolkit.translations import tr
 
 MENU = ("&Serving",)
-_TOGGLES = (
-    ("batching", "serving.dynamic_batching", "Dynamic &Batching"),
-    ("prefix_cache", "serving.prefix_cache", "&Prefix Cache"),
-    ("quantization", "serving.quantization", "&Quantized Weights"),
-    ("graph_mode", "host.graph_mode", "&Graph Mode"),
-)
 
 
 def serving_commands(context: PaneContext) -> tuple[Command, ...]:
@@ -33,7 +28,7 @@ def serving_commands(context: PaneContext) -> tuple[Command, ...]:
         Command("serving.close", "&Close Service", services.close_service, menu=MENU, is_enabled=_is_open),
         *(
             Command(
-                f"serving.toggle_{name}",
+                f"serving.toggle_{identifier.rpartition('.')[2]}",
                 title,
                 partial(_switch, session, identifier),
                 menu=MENU,
@@ -41,7 +36,7 @@ def serving_commands(context: PaneContext) -> tuple[Command, ...]:
                 is_enabled=_is_open,
                 is_checked=partial(_is_on, session, identifier),
             )
-            for name, identifier, title in _TOGGLES
+            for identifier, title in SERVICE_TOGGLES.items()
         ),
         Command(
             "serving.next_late",

@@ -14,15 +14,15 @@ from profiler_gui.toolkit.translations import tr
 if TYPE_CHECKING:  # the engine's workloads are imported after the first paint
     from engine.workloads.serving.settings import ServingSettings
 
-TITLES = {
-    "serving.dynamic_batching": "Dynamic batching",
-    "serving.prefix_cache": "Prefix cache",
-    "serving.quantization": "Quantization (W8A8)",
-    "host.graph_mode": "Graph mode",
-    "serving.chunked_prefill": "Chunked prefill",
-    "serving.speculative": "Speculative decoding",
+SERVICE_TOGGLES = {
+    "serving.dynamic_batching": "Dynamic &Batching",
+    "serving.prefix_cache": "&Prefix Cache",
+    "serving.quantization": "&Quantization (W8A8)",
+    "host.graph_mode": "&Graph Mode",
+    "serving.chunked_prefill": "C&hunked Prefill",
+    "serving.speculative": "Speculati&ve Decoding",
 }
-"""Toggles in the order they stand in, by id."""
+"""Toggles in the order they stand in, by id; with the mnemonics of their menu."""
 
 
 class ServiceToggles(FlowBox):
@@ -38,8 +38,8 @@ class ServiceToggles(FlowBox):
         super().__init__(14, parent)
         self.setAccessibleName(tr("Toggles of the service"))
         self.boxes: dict[str, QCheckBox] = {}
-        for identifier, title in TITLES.items():
-            box = QCheckBox(tr(title))
+        for identifier, title in SERVICE_TOGGLES.items():
+            box = QCheckBox(tr(title).replace("&", ""))
             box.clicked.connect(lambda on, key=identifier: self.switched.emit(key, on))
             self.boxes[identifier] = box
             self.insert(len(self.boxes) - 1, box)
