@@ -27,8 +27,8 @@ _USUAL_SIGMA = 0.5
 _MAX_TOKENS = 10_000_000
 
 
-class FieldControl(QWidget):
-    """A control with room for what is wrong with its value.
+class _Framed(QWidget):
+    """An editor with room for what is wrong with its value.
 
     Signals:
         changed: The user gave another value.
@@ -57,14 +57,6 @@ class FieldControl(QWidget):
         self.problem.setVisible(bool(text))
         self.editor.setAccessibleDescription(text)
 
-    def value(self) -> Any:
-        """Returns the value as a scenario holds it; None where the key is to be left away."""
-        raise NotImplementedError
-
-    def set_value(self, value: Any) -> None:
-        """Shows a value of a scenario; None for a key that is absent. Emits nothing."""
-        raise NotImplementedError
-
 
 def control_of(field: ScenarioField) -> FieldControl:
     """Returns the control for a field."""
@@ -86,7 +78,7 @@ def plain(title: str) -> str:
     return tr(title).replace("&", "")
 
 
-class ChoiceControl(FieldControl):
+class ChoiceControl(_Framed):
     """One of a few words; a file that says nothing of them (a model given by its shapes) keeps saying nothing."""
 
     def __init__(self, field: ScenarioField) -> None:
@@ -115,7 +107,7 @@ class ChoiceControl(FieldControl):
         self._box.blockSignals(False)
 
 
-class TextControl(FieldControl):
+class TextControl(_Framed):
     """Free text."""
 
     def __init__(self, field: ScenarioField) -> None:
@@ -135,7 +127,7 @@ class TextControl(FieldControl):
         self._edit.blockSignals(False)
 
 
-class FlagControl(FieldControl):
+class FlagControl(_Framed):
     """Whether something is on."""
 
     def __init__(self, field: ScenarioField) -> None:
@@ -156,7 +148,7 @@ class FlagControl(FieldControl):
         self._box.blockSignals(False)
 
 
-class NumberControl(FieldControl):
+class NumberControl(_Framed):
     """A number, whole or not, in the unit of the form."""
 
     def __init__(self, field: ScenarioField) -> None:
@@ -195,7 +187,7 @@ class NumberControl(FieldControl):
         self._box.blockSignals(False)
 
 
-class StepsControl(FieldControl):
+class StepsControl(_Framed):
     """Step numbers, separated by commas; nothing for the last step."""
 
     def __init__(self) -> None:
@@ -217,7 +209,7 @@ class StepsControl(FieldControl):
         self._edit.blockSignals(False)
 
 
-class LengthsControl(FieldControl):
+class LengthsControl(_Framed):
     """Lengths of sequences: one number, or a distribution with what it needs."""
 
     def __init__(self) -> None:
@@ -301,6 +293,11 @@ class LengthsControl(FieldControl):
         for box in boxes:
             box.blockSignals(False)
         self._arrange()
+
+
+FieldControl = ChoiceControl | TextControl | FlagControl | NumberControl | StepsControl | LengthsControl
+"""What a form holds: ``value`` returns the value as a scenario has it, None where the key is to be left away;
+``set_value`` shows one, None for a key that is absent, and emits nothing."""
 
 
 def _number(value: Any, default: float) -> float:
