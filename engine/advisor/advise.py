@@ -176,14 +176,14 @@ def _judged(
 
 
 def _already_on(laboratory: Laboratory, told: set[str], cancel: CancelToken) -> list[Passed]:
-    """Returns what the job runs with already, of all optimizations: advice must not miss it."""
+    """Returns what the job runs with already, of all optimizations not told of yet: advice must not miss it."""
     if laboratory.subject is None:
         return []
-    verdicts = applicability(laboratory.subject, laboratory.optimizations, cancel)
+    untold = Registry(item for item in laboratory.optimizations if item.id not in told)
     return [
         Passed(identifier, answer.verdict.value, answer.reason)
-        for identifier, answer in verdicts.items()
-        if answer.verdict is Verdict.ALREADY_ON and identifier not in told
+        for identifier, answer in applicability(laboratory.subject, untold, cancel).items()
+        if answer.verdict is Verdict.ALREADY_ON
     ]
 
 
