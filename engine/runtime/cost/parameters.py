@@ -7,8 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from engine.devices.catalogue import family_from_document
-from engine.devices.spec import Constant, DeviceDataError, DeviceSpec, FamilyParameters, Provenance
+from engine.devices.catalogue import constants_from_document, family_from_document
+from engine.devices.spec import Constant, DeviceDataError, DeviceSpec, FamilyParameters
 
 __all__ = ["CostParameters", "FamilyParameters", "load_parameters", "parameters_from_document"]
 
@@ -52,10 +52,7 @@ def parameters_from_document(document: Mapping[str, Any]) -> CostParameters:
     try:
         families = {name: family_from_document(entry) for name, entry in document["families"].items()}
         priors = {name: family_from_document(entry) for name, entry in document["priors"].items()}
-        shared = {
-            name: Constant(float(entry["value"]), entry["unit"], Provenance(entry["kind"]), entry["source"])
-            for name, entry in document["shared"].items()
-        }
+        shared = constants_from_document(document["shared"])
         needed = {DEFAULT_FAMILY, DEFAULT_MATMUL, DEFAULT_ATTENTION} - families.keys()
         if needed:
             message = f"efficiency.json lacks {', '.join(sorted(needed))}"
