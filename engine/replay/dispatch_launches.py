@@ -17,6 +17,7 @@ from engine.graph.task_graph import TaskKind
 from engine.replay.device_tasks import DeviceTasks
 from engine.replay.dispatch import Dispatch, switch_time_ns
 from engine.replay.named_waits import NamedWaits
+from engine.replay.queue_search import QueueTimes
 from engine.replay.recorded_waits import COINCIDENCE_NS
 from engine.trace.diagnostics import DiagnosticLog, Severity
 from engine.trace.strings import ABSENT
@@ -169,13 +170,9 @@ def _held_up(trace: Trace, tasks: DeviceTasks, calls: _Calls, lag_ns: int) -> tu
     full = launched_before - ended_before >= FULL_QUEUE_LAUNCHES
     held = np.flatnonzero(full & ~calls.blocks & (end_ns - begin_ns > HELD_UP_RATIO * max(usual_ns, 1)))
     free_ns = end_ns[held] - usual_ns
-    queue = tasks.queue[calls.last_task[held]].astype(np.int64)
-    # Tasks stand by queue, then time: one search over both at once.
-    reach_ns = int(tasks.end_ns.max(initial=0)) + 2
-    keys = tasks.queue.astype(np.int64) * reach_ns + np.clip(tasks.end_ns, 0, reach_ns - 1)
-    place = np.searchsorted(keys, queue * reach_ns + np.clip(free_ns - lag_ns, 0, reach_ns - 1), side="right") - 1
-    found = (place >= 0) & (tasks.queue[np.maximum(place, 0)] == queue)
-    found &= tasks.end_ns[np.maximum(place, 0)] + lag_ns > begin_ns[held]
+    queue = tasks.queue[calls.last_task[held]]
+    place = QueueTimes.of(tasks, tasks.end_ns).last_before(queue, free_ns - lag_ns, inclusive=True)
+    found = (place >= 0) & (tasks.end_ns[place] + lag_ns > begin_ns[held])
     return held[found], free_ns[found], place[found].astype(np.int32)
 
 
