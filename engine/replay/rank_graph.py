@@ -72,7 +72,6 @@ class RankWriter:
         start_ns = np.concatenate(([self.origin_ns], dispatch.end_ns[:-1]))[: len(dispatch)]
         # A wait lasts what the call takes once everything it waits for has ended.
         np.maximum.at(start_ns, plan.host_waits.after, plan.tasks.end_ns[plan.host_waits.before])
-        inferred = dispatch.inferred.copy()
         return self.builder.add_tasks(
             len(dispatch),
             name=self._host_names(),
@@ -84,7 +83,7 @@ class RankWriter:
             layer=self._of_launched(plan.layer),
             phase=self._of_launched(self._phases()),
             origin_event=dispatch.event,
-            inferred=inferred,
+            inferred=dispatch.inferred,
         )
 
     def _add_buffers(self, first_host: int) -> None:
