@@ -30,7 +30,7 @@ from engine.workloads.parameters import (
     stage_weights,
     zero_gradients_block,
 )
-from engine.workloads.scenario import Recompute, Scenario
+from engine.workloads.scenario import Scenario
 from engine.workloads.schedules import Pass, stage_passes
 
 
@@ -52,13 +52,12 @@ class StageProgram:
 
 
 def lowering_of(scenario: Scenario, lengths: Int64Array, sequences: int | None = None) -> Lowering:
-    """Returns the lowering of a scenario for padded sequence lengths."""
-    recompute = Recompute.FULL if scenario.enabled("memory.recompute") else scenario.memory.recompute
+    """Returns the lowering of a scenario a run acts on (see ``acting``) for padded sequence lengths."""
     return Lowering(
         model=scenario.model,
         parallel=scenario.parallel,
         fusions=fusions_of(scenario),
-        recompute=recompute,
+        recompute=scenario.memory.recompute,
         sequences=sequences or scenario.batch.micro,
         lengths=lengths,
     )
