@@ -52,7 +52,7 @@ def relaid(
         schedule: ``gpipe``, ``1f1b`` or ``interleaved``; "" leaves it as it is, here and below.
         micro: Sequences of a micro-batch.
         tensor_mode: ``row_split`` or ``column_split``.
-        recompute: ``none``, ``selective`` or ``full``.
+        recompute: ``none``, ``activation``, ``selective`` or ``full``.
 
     Raises:
         ScenarioError: The layout does not fit the devices, the model or the batch; it says what to change.
