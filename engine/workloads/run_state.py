@@ -79,7 +79,7 @@ class RunState:
 def check_simulated(scenario: Scenario) -> None:
     """Raises ScenarioError for what a simulated training job cannot do."""
     if scenario.kind is not WorkloadKind.TRAINING:
-        raise ScenarioError('kind = "serving" cannot be simulated by this release; use kind = "training"')
+        raise ScenarioError('kind = "serving" has no training steps; use kind = "training"')
     for identifier in scenario.optimizations:
         if identifier not in SIMULATED_IN_TRAINING:
             known = ", ".join(sorted(SIMULATED_IN_TRAINING))
