@@ -1,10 +1,9 @@
 """Two tiers of memory: cold tensors wait in DDR while the forward and backward passes need the HBM.
 
-A simulator's mechanism, made of what real runtimes have. Here the optimizer's state (``layer_tiering`` has weights and
-gradients, ``offloading`` activations): the optimizer's state, which nothing reads between two
-optimizer steps, is copied to the host's memory over a copy stream early in a step and brought back before the optimizer
-runs, as swapping of optimizer states does. HBM is given back once the copy has ended: computing waits for that. Copies
-run beside computing and do not slow it.
+A simulator's mechanism, made of what real runtimes have. ``layer_tiering`` moves weights and gradients, ``offloading``
+activations. Here the optimizer's state, which nothing reads between two optimizer steps, is copied to the host's memory
+over a copy stream early in a step and brought back before the optimizer runs, as swapping of optimizer states does. HBM
+is given back once the copy has ended: computing waits for that. Copies run beside computing and do not slow it.
 """
 
 from collections.abc import Sequence
