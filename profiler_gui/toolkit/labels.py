@@ -1,4 +1,4 @@
-"""Labels of running text, and the fonts of headings."""
+"""Running text: its labels, the fonts of its headings, sentences and tables of figures."""
 
 from collections.abc import Iterable
 from html import escape
@@ -36,6 +36,11 @@ def enlarged(font: QFont, scale: float) -> QFont:
     larger = QFont(font)
     larger.setPointSizeF(font.pointSizeF() * scale)
     return larger
+
+
+def sentence(text: str) -> str:
+    """Returns a phrase as a sentence; "" for none."""
+    return f"{text[0].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}" if text else ""
 
 
 def figures_html(rows: Iterable[tuple[str, str]]) -> str:

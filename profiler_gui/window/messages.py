@@ -9,6 +9,7 @@ from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QMessageBox, QPlainTextEdit, QVBoxLayout, QWidget
 
 from profiler_gui.session.failure import Failure
+from profiler_gui.toolkit.labels import sentence
 from profiler_gui.toolkit.translations import tr
 
 
@@ -26,8 +27,8 @@ def failure_box(failure: Failure, parent: QWidget | None) -> QMessageBox:
     box.setIcon(QMessageBox.Icon.Warning)
     box.setWindowTitle(tr("CannScope"))
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(_sentence(failure.what))
-    details = [failure.where, _sentence(failure.advice)]
+    box.setText(sentence(failure.what))
+    details = [failure.where, sentence(failure.advice)]
     box.setInformativeText("\n\n".join(text for text in details if text))
     box.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return box
@@ -101,9 +102,3 @@ def versions() -> str:
     except PackageNotFoundError:
         own = tr("not installed")
     return f"CannScope {own} · Python {platform.python_version()} · Qt {PySide6.__version__} · {platform.platform()}"
-
-
-def _sentence(text: str) -> str:
-    if not text:
-        return ""
-    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from profiler_gui.toolkit.flow_box import FlowBox
-from profiler_gui.toolkit.labels import bold, text_label
+from profiler_gui.toolkit.labels import bold, sentence, text_label
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the advisor is imported after the first paint
@@ -118,11 +118,6 @@ def details_html(item: Recommendation) -> str:
         for name, text in rows
         if text
     )
-
-
-def sentence(text: str) -> str:
-    """Returns a phrase as a sentence."""
-    return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
 def narrow_label(text: str = "") -> QLabel:

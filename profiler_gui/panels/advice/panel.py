@@ -9,10 +9,11 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine.core.number_format import format_duration_ns
 from profiler_gui.commands.panes import PaneContext
-from profiler_gui.panels.advice.card import RecommendationCard, narrow_label, sentence
+from profiler_gui.panels.advice.card import RecommendationCard, narrow_label
 from profiler_gui.session.following import evidence_place, toggles_with
 from profiler_gui.session.rerun_state import Activity
 from profiler_gui.toolkit.fitting_area import FittingArea
+from profiler_gui.toolkit.labels import sentence
 from profiler_gui.toolkit.stage_bar import StageBar
 from profiler_gui.toolkit.translations import tr
 

@@ -8,6 +8,7 @@ from profiler_gui.panels.overview.evidence import Evidence
 from profiler_gui.panels.overview.findings import SHOWN_COUNT, Checklist, FindingText
 from profiler_gui.session.following import evidence_place
 from profiler_gui.session.selection import NOTHING
+from profiler_gui.toolkit.labels import sentence
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the advisor is imported after the first paint
@@ -31,10 +32,9 @@ def _finding(item: Recommendation, document: Document) -> FindingText:
 
     page, selection = evidence_place(item.findings[0], document)
     title = tr("{title} (simulator only)", title=item.title) if item.simulator_only else item.title
-    problem = item.problem
     return FindingText(
         title=title,
-        detail=f"{problem[:1].upper()}{problem[1:]}.",
+        detail=sentence(item.problem),
         gain=gain_text(item.gain),
         cost_ns=item.findings[0].cost_ns or 0.0,
         evidence=Evidence(page, selection or NOTHING, zooms=selection is not None),

@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.core.number_format import format_bytes, format_count, format_duration_ns, format_ratio
 from profiler_gui.item_models.serving_tables import change_text
+from profiler_gui.toolkit.labels import sentence
 from profiler_gui.toolkit.translations import tr
 
 if TYPE_CHECKING:  # the engine's analyses are imported after the first paint
@@ -107,7 +108,7 @@ def preventions_of(report: JitterReport, late: LateRequest | None) -> list[str]:
     """Returns what would have prevented a late request; of all causes where None."""
     chosen = [item for item in report.preventions if late is None or item.cause is late.cause]
     texts = [prevention_text(item) for item in chosen]
-    return texts or [text[:1].upper() + text[1:] + "." for text in report.unprevented]
+    return texts or [sentence(text) for text in report.unprevented]
 
 
 def late_summary(found: Jitter) -> str:
