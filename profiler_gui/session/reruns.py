@@ -64,7 +64,7 @@ class Reruns(RerunState):
         self._wants_description = False
         self._wants_advice = False
         self._owes_rerun = False
-        self._job.running_changed.connect(self._follow_job)
+        self._job.running_changed.connect(self.busy_changed)
         self._job.progressed.connect(self.progress_changed)
         self._job.delivered.connect(self._take)
         self._job.finished.connect(self._take_last)
@@ -212,9 +212,6 @@ class Reruns(RerunState):
             return False
         history = self._session.derived(("history", self._session.rank), lambda: step_history(trace))
         return history is not None and len(history) > LONG_RUN_STEPS
-
-    def _follow_job(self, running: bool) -> None:
-        self.busy_changed.emit(running)
 
     def _follow_toggles(self) -> None:
         found = self._known.tree.found(self._session.toggles.chosen)
