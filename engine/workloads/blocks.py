@@ -165,8 +165,7 @@ class BlockBuilder:
     ) -> None:
         """Adds a collective; operators after it wait for it unless their ``awaits`` says otherwise."""
         call = CollectiveCall(kind, group, self.sizes(payload_bytes), beside_product)
-        name = f"hcom_{_HCOM_NAMES[kind]}_"
-        self._add(Operator(name, TaskKind.COLLECTIVE, None, call), reads, writes or {})
+        self._add(Operator(hcom_name(kind), TaskKind.COLLECTIVE, None, call), reads, writes or {})
 
     def keep(self, *tensors: str) -> None:
         """Keeps tensors beyond the end of the block."""
@@ -239,6 +238,11 @@ _HCOM_NAMES = {
     CollectiveKind.ALL_TO_ALL: "alltoall",
     CollectiveKind.BROADCAST: "broadcast",
 }
+
+
+def hcom_name(kind: CollectiveKind) -> str:
+    """Returns a collective's name as HCCL begins it: ``"hcom_allReduce_"``."""
+    return f"hcom_{_HCOM_NAMES[kind]}_"
 
 
 def shape_text(*shapes: Sequence[int]) -> str:

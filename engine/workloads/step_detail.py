@@ -13,6 +13,7 @@ from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.runtime.scheduler import memory_contention
 from engine.trace.strings import ABSENT
+from engine.workloads.blocks import hcom_name
 from engine.workloads.executed import Executed, Stall
 from engine.workloads.items import Item, ItemKind
 from engine.workloads.operator_tasks import BlockTasks, RankColumns, block_tasks
@@ -190,10 +191,9 @@ class _RankWriter:
 
     def _exchange(self, item: Item) -> None:
         begin = self._dispatch("c10d::_" + item.collective.name.lower() + "_base_")
-        words = {"ALL_REDUCE": "allReduce", "ALL_GATHER": "allGather", "REDUCE_SCATTER": "reduceScatter"}
         task = self.columns.add(
             1,
-            name=self._builder.strings.intern(f"hcom_{words[item.collective.name]}_"),
+            name=self._builder.strings.intern(hcom_name(item.collective)),
             kind=int(TaskKind.COLLECTIVE),
             stream=int(Stream.COMMUNICATION) if item.shares_queue else DATA,
             duration_ns=self._step.exchange_ns(item, self._ranks),

@@ -16,7 +16,7 @@ from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import Stream, TaskGraph, TaskKind
 from engine.runtime.collectives import collective_durations, point_to_point_durations
 from engine.workloads.block_times import BlockTimes, Contention, block_times
-from engine.workloads.blocks import GroupKind
+from engine.workloads.blocks import GroupKind, hcom_name
 from engine.workloads.executed import Executed
 from engine.workloads.items import Item, ItemKind
 from engine.workloads.layout import Place, group_name, group_ranks, rank_of
@@ -278,9 +278,8 @@ class _ClassWriter:
         begin = graph.add("dispatch", TaskKind.HOST, self._rank, Stream.HOST, self._host_ns, ())
         within = () if item.group is GroupKind.DATA else (self._ranks.replica,)
         shared = item.group in (GroupKind.MODEL, GroupKind.EMBEDDING)
-        name = {"ALL_REDUCE": "allReduce", "ALL_GATHER": "allGather", "REDUCE_SCATTER": "reduceScatter"}
         task = graph.add(
-            f"hcom_{name[item.collective.name]}_",
+            hcom_name(item.collective),
             TaskKind.COLLECTIVE,
             self._rank,
             DATA,
