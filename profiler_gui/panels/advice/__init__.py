@@ -1,1 +1,1 @@
-"""What to change, ranked by what a rerun gives, each with its evidence and its switch."""
+"""What to change, the largest loss first, each with its evidence and its switch."""
