@@ -9,7 +9,8 @@ import numpy as np
 from engine.core.errors import SourcePosition, TraceReadError
 from engine.core.progress import Progress
 from engine.core.units import GIB
-from engine.workloads.fidelity.ablation_cases import ABLATION_CASES, NOT_EXPRESSIBLE, AblationCase, Pair, Quantity
+from engine.workloads.fidelity.ablation_cases import ABLATION_CASES, NOT_EXPRESSIBLE, AblationCase, Quantity
+from engine.workloads.fidelity.ablation_jobs import Pair
 from engine.workloads.fidelity.scores import scores
 from engine.workloads.fidelity.tables import FidelityResult, FidelityRow, FidelityTable, RowVerdict
 from engine.workloads.fidelity.training_rows import MODELLINK_FILE, lines_of
