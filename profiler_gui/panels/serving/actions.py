@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from profiler_gui.commands.command import Command
 from profiler_gui.commands.panes import PaneContext
 from profiler_gui.panels.serving.toggles import SERVICE_TOGGLES
-from profiler_gui.session.scenario_reading import read_document
+from profiler_gui.session.failure import Failure
+from profiler_gui.session.scenario_reading import TRAINING, read_document
 from profiler_gui.session.services import NOBODY
 from profiler_gui.session.session import Session
 from profiler_gui.toolkit.translations import tr
@@ -69,8 +70,14 @@ def _open(context: PaneContext) -> None:
 
 def open_service(context: PaneContext, path: Path) -> None:
     """Opens a serving scenario and shows the page; what is wrong with the file is said."""
-    document = read_document(path, context.session.services.failed.emit)
-    if document is not None:
+    fail = context.session.services.failed.emit
+    document = read_document(path, fail)
+    if document is None:
+        return
+    if document.get("kind", TRAINING) == TRAINING:
+        advice = tr("run it with File → New Simulation → Open Scenario")
+        fail(Failure(tr("this scenario trains, it serves no requests"), str(path), advice))
+    else:
         context.session.services.open(document, path.parent)
         context.show_pane("serving")
 

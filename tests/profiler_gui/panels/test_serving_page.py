@@ -146,6 +146,12 @@ def test_a_file_that_is_none_is_said_and_a_service_of_a_file_opens(world, page, 
     good.write_text(service_text(), encoding="utf-8")
     with qtbot.waitSignal(world.session.services.failed):
         open_service(world.context, broken)
+    broken.write_text('format = 1\nname = "job"\n', encoding="utf-8")
+    with qtbot.waitSignal(world.session.services.failed) as failed:
+        open_service(world.context, broken)
+    assert failed.args[0].where == str(broken)
+    assert "New Simulation" in failed.args[0].advice
+    assert not world.session.services.is_open
     open_service(world.context, good)
     assert world.session.services.place.name == "chat"
     assert world.shown == ["serving"]
