@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.analyses.memory import main_curve
-from engine.analyses.memory.memory_blocks import blocks_of
+from engine.analyses.memory import main_blocks, main_curve
 from engine.core.arrays import Int64Array
 from engine.core.errors import MissingDataError
 from engine.graph.task_graph import BufferTag
@@ -86,30 +85,14 @@ def capture_requests(
         MissingDataError: The capture lists no blocks of the framework's allocator.
     """
     curve = main_curve(trace)
-    device = curve.device if curve is not None else int(trace.memory.allocations.device.max(initial=0))
-    rows = blocks_of(trace, curve.component if curve is not None else "PTA", device)
+    rows, device = main_blocks(trace, curve)
     if len(rows) == 0:
         raise MissingDataError("list of allocated blocks", "record with profile_memory=True")
     log = DiagnosticLog()
     listed, stream_count = _listed(trace, rows)
     unlisted, first_bytes = _unlisted(listed, curve, log)
-    older = (
-        listed.size_bytes[listed.allocated_ns == ABSENT].sum()
-        + unlisted.size_bytes[unlisted.allocated_ns == ABSENT].sum()
-    )
-    rest = first_bytes - int(older)
-    log.add(
-        "seed-layout-unknown",
-        Severity.NOTICE,
-        "memory was allocated before the first row; where its blocks lay is not recorded",
-        count=int(rest > 0),
-    )
-    log.add(
-        HOST_MEMORY,
-        Severity.NOTICE,
-        "the blocks are of host memory, which no device's allocator served: policies show what they would have done",
-        count=int(device < 0),
-    )
+    rest = first_bytes - _older_bytes(listed) - _older_bytes(unlisted)
+    _note_assumptions(log, rest, device)
     if edit is not None:
         listed, rows = _edited(listed, rows, edit)
     blocks = _joined(_parts(max(rest, 0), seed_parts), unlisted, listed)
@@ -119,7 +102,7 @@ def capture_requests(
         seed=_seed(blocks, requested),
         requests=requests,
         request_time_ns=request_time_ns,
-        seed_bytes=int(blocks.size_bytes[blocks.allocated_ns == ABSENT].sum()),
+        seed_bytes=_older_bytes(blocks),
         peak_row=_peak_row(requests, blocks.size_bytes),
         recorded_peak_allocated_bytes=_peak(curve.allocated_bytes) if curve is not None else None,
         recorded_peak_reserved_bytes=_peak(curve.reserved_bytes) if curve is not None else None,
@@ -127,6 +110,27 @@ def capture_requests(
         allocation_of_block=np.concatenate((np.full(len(blocks.size_bytes) - len(rows), ABSENT), rows)),
         diagnostics=log.diagnostics(),
         recorded_first_reserved_bytes=_peak(curve.reserved_bytes[:1]) if curve is not None else None,
+    )
+
+
+def _older_bytes(blocks: _Blocks) -> int:
+    """Returns what was alive before the first row."""
+    return int(blocks.size_bytes[blocks.allocated_ns == ABSENT].sum())
+
+
+def _note_assumptions(log: DiagnosticLog, rest_bytes: int, device: int) -> None:
+    """Counts what the recording does not say; ``rest_bytes``: alive before the first row in blocks nobody frees."""
+    log.add(
+        "seed-layout-unknown",
+        Severity.NOTICE,
+        "memory was allocated before the first row; where its blocks lay is not recorded",
+        count=int(rest_bytes > 0),
+    )
+    log.add(
+        HOST_MEMORY,
+        Severity.NOTICE,
+        "the blocks are of host memory, which no device's allocator served: policies show what they would have done",
+        count=int(device < 0),
     )
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.analyses.memory import main_curve
-from engine.analyses.memory.memory_blocks import blocks_of
+from engine.analyses.memory import main_blocks, main_curve
 from engine.core.arrays import Int32Array, Int64Array
 from engine.graph.builder import GraphBuilder
 from engine.graph.task_graph import BufferTag, Stream
@@ -39,12 +38,10 @@ def add_buffers(
         first_host: Index in the graph of the rank's first host task.
         texts: Gives the builder's ids of the trace's strings.
     """
-    curve = main_curve(trace)
     table = trace.memory.allocations
     if len(table) == 0 or len(dispatch) == 0:
         return
-    device = curve.device if curve is not None else int(table.device.max(initial=0))
-    rows = blocks_of(trace, curve.component if curve is not None else "PTA", device)
+    rows, _ = main_blocks(trace, main_curve(trace))
     born = _host_tasks(dispatch, table.allocated_at_ns[rows])
     born = np.where(table.allocated_at_ns[rows] < 0, 0, born)
     gone = np.where(table.freed_at_ns[rows] < 0, ABSENT, _host_tasks(dispatch, table.freed_at_ns[rows]))

@@ -5,6 +5,7 @@ from engine.analyses.memory.memory_analysis import (
     MemoryAnalysis,
     StepMemory,
     analysed_curve,
+    main_blocks,
     main_curve,
     memory_analysis,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "MemoryAnalysis",
     "StepMemory",
     "analysed_curve",
+    "main_blocks",
     "main_curve",
     "memory_analysis",
 ]

@@ -167,6 +167,15 @@ def main_curve(trace: Trace) -> MemoryCurve | None:
     return min(curves, key=preference)
 
 
+def main_blocks(trace: Trace, curve: MemoryCurve | None) -> tuple[Int64Array, int]:
+    """Returns the rows of the allocation table that ``main_curve(trace)`` counts (int64), and their device.
+
+    Where there is no curve, those of PyTorch's allocator on the device with the highest number.
+    """
+    device = curve.device if curve is not None else int(trace.memory.allocations.device.max(initial=0))
+    return blocks_of(trace, curve.component if curve is not None else "PTA", device), device
+
+
 def _curve_of_blocks(trace: Trace) -> MemoryCurve | None:
     """Returns the net growth since the capture began, for sources that record blocks but no totals.
 
