@@ -37,12 +37,14 @@ def optimization_of_pattern(pattern: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A candidate on the rank where it would win most; times per step."""
+    """A candidate on the rank where it would win most; times and counts per step."""
 
     rank: int
     candidate: FusionCandidate
     total_ns: float
     saving_ns: Range3
+    occurrences: float
+    kernels: float
 
 
 def unfused(examination: Examination) -> Sequence[Finding]:
@@ -57,6 +59,8 @@ def unfused(examination: Examination) -> Sequence[Finding]:
                 candidate,
                 candidate.total_ns / count,
                 Range3(saving.low / count, saving.expected / count, saving.high / count),
+                candidate.count / count,
+                candidate.launches / count,
             )
             known = best.get(candidate.pattern)
             if candidate.replacement and (known is None or found.saving_ns.expected > known.saving_ns.expected):
@@ -82,17 +86,17 @@ def _finding(examination: Examination, found: _Found) -> Finding:
             rank=rank,
             range=TimeRange(first.start_ns, first.end_ns) if first else None,
             events=events,
-            how=f"{format_count(candidate.count)} occurrences matched by {candidate.matched_by}, per step",
+            how=f"{format_count(round(found.occurrences))} occurrences matched by {candidate.matched_by}, per step",
         ),
         Evidence("what one operator would save", found.saving_ns.expected, Unit.NS, rank=rank, how=candidate.reason),
-        Evidence("kernels that would become one per occurrence", candidate.launches, Unit.COUNT, rank=rank),
+        Evidence("kernels that would become one per occurrence", found.kernels, Unit.COUNT, rank=rank),
     )
     return loss(
         examination,
         "fusion.unfused",
         Category.FUSION,
         f"{candidate.title} runs unfused on {where}: {format_duration_ns(found.total_ns)} per step in "
-        f"{format_count(candidate.launches)} kernels",
+        f"{format_count(round(found.kernels))} kernels",
         f"each of them is launched and moves its data on its own; limited by {candidate.bound}",
         found.saving_ns.expected,
         evidence,
@@ -116,7 +120,7 @@ def _remedy(examination: Examination, found: _Found) -> Toggle | Action:
         estimate=estimate,
         risk="numerical results may differ in the last bits: compare the loss of some steps",
         undo="restore the former calls",
-        verify=f"device time of these {format_count(candidate.launches)} kernels, after 2 warm steps",
+        verify=f"device time of these {format_count(round(found.kernels))} kernels, after 2 warm steps",
     )
 
 

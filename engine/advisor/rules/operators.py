@@ -303,7 +303,7 @@ def _evidence(examination: Examination, tasks: _Tasks, what: str) -> Evidence:
         rank=tasks.rank,
         range=where,
         events=tuple(longest.tolist()),
-        how=f"{format_count(len(tasks.rows))} kernels, per step; the range is the longest one",
+        how=f"{format_count(len(tasks.rows))} kernels of the capture, time per step; the range is the longest one",
     )
 
 

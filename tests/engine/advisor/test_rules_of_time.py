@@ -160,6 +160,9 @@ def test_a_fusion_is_reported_per_step_on_the_rank_where_it_wins_most() -> None:
     (found,) = unfused(job)
     assert found.cost_ns == 5 * NS_PER_MS
     assert found.evidence[0].rank == 1
+    kernels = candidate_ms().launches / 2
+    assert found.evidence[2].value == kernels
+    assert f"per step in {kernels:.0f} kernels" in found.problem
     assert found.severity is Severity.HIGH
 
 
