@@ -127,11 +127,12 @@ def environment(examination: Examination) -> Sequence[Finding]:
     for variable in VARIABLES:
         value = examination.environment.get(variable.name, "")
         if value and variable.is_bad(value):
-            found.append(_finding(variable, value))
+            found.append(_finding(examination, variable, value))
     return found
 
 
-def _finding(variable: _Variable, value: str) -> Finding:
+def _finding(examination: Examination, variable: _Variable, value: str) -> Finding:
+    ranks = sum(entry.trace.metadata.environment.get(variable.name) == value for entry in examination.job.ranks)
     action = Action(
         id=f"environment.{variable.name}",
         title=f"Set {variable.name} differently",
@@ -146,7 +147,7 @@ def _finding(variable: _Variable, value: str) -> Finding:
         Category.CONFIGURATION,
         f"{variable.name}={value}: {variable.problem}",
         "set in the environment the capture was recorded in",
-        (Evidence(f"ranks with {variable.name}={value}", 1.0, Unit.COUNT, how="profiler_metadata of the capture"),),
+        (Evidence(f"ranks with {variable.name}={value}", ranks, Unit.COUNT, how="profiler_metadata of the capture"),),
         (action,),
         severity=variable.severity,
     )

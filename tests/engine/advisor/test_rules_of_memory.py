@@ -102,6 +102,9 @@ def test_variables_that_cost_time_are_found_and_good_ones_are_not() -> None:
     bad = TraceMetadata(environment={"ASCEND_LAUNCH_BLOCKING": "1", "ASCEND_GLOBAL_LOG_LEVEL": "3"})
     found = environment(examination_of(rank_summary(), traces={0: bare_trace(metadata=bad)}))
     assert [item.remedies[0].id for item in found] == ["environment.ASCEND_LAUNCH_BLOCKING"]
+    traces = {rank: bare_trace(rank, metadata=bad) for rank in (0, 2)}
+    (found,) = environment(examination_of(*(rank_summary(rank) for rank in range(3)), traces=traces))
+    assert found.evidence[0].value == 2
     good = TraceMetadata(environment={"ASCEND_LAUNCH_BLOCKING": "0", "HCCL_ALGO": ""})
     assert environment(examination_of(rank_summary(), traces={0: bare_trace(metadata=good)})) == []
 
