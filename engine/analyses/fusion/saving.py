@@ -115,8 +115,6 @@ def ranges(
     first_known = np.minimum(first_known, len(member) - 1)
     main_input = sequence.main_input_bytes[member][first_known]
     read = np.where(traffic >= 0, np.maximum(sequence.input_bytes[member], 0), 0)
-    written = np.cumsum(output) - output
-    outside = np.maximum(read - (written - np.repeat(written[offsets], lengths)), 0)
     return Ranges(
         first=first,
         end=end,
@@ -128,12 +126,20 @@ def ranges(
         launches=lengths - np.add.reduceat(left_out.astype(np.int64), offsets),
         traffic_bytes=np.where(unknown * 10 >= busy, -1, np.add.reduceat(np.maximum(traffic, 0), offsets)),
         main_bytes=np.where(has_known, main_input, -1),
-        outside_bytes=np.where(has_known, np.add.reduceat(outside, offsets), -1),
+        outside_bytes=np.where(has_known, _outside_bytes(read, output, offsets), -1),
         last_bytes=last_output,
         intermediate_bytes=np.add.reduceat(inner, offsets),
         largest_intermediate_bytes=np.maximum.reduceat(inner, offsets),
         main_elements=np.maximum.reduceat(sequence.main_elements[member], offsets),
     )
+
+
+def _outside_bytes(read: Int64Array, output: Int64Array, offsets: Int64Array) -> Int64Array:
+    """Returns by range what its kernels read beyond everything that was written in it before them, int64."""
+    written = np.cumsum(output) - output
+    before = written - np.repeat(written[offsets], np.diff(offsets, append=len(output)))
+    outside: Int64Array = np.add.reduceat(np.maximum(read - before, 0), offsets)
+    return outside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
