@@ -90,11 +90,11 @@ def tuning_text(
     total = total_speedup_ratio(rounds)
     counted = f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
     won = f"{total:.2f} × the throughput" if baseline.serving is None else f"requests answered {total:.2f} × as fast"
-    lines = [f"{name}: {counted}, {won}" if rounds else f"{name}: nothing gives 1 %"]
+    headline = f"{name}: {counted}, {won}" if rounds else f"{name}: nothing gives 1 %"
     closing = [f"nothing more: {item.text}: {item.reason}" for item in rest]
     if not lossy:
         closing.append(f"not tried without --lossy, because they change what is computed: {', '.join(LOSSY)}")
-    return Group(Text(lines[0], style="bold"), table, Text("\n".join(closing)))
+    return Group(Text(headline, style="bold"), table, Text("\n".join(closing)))
 
 
 def _figures(side: Side) -> tuple[str, str]:

@@ -27,11 +27,11 @@ ASSUMPTION = "transfers of different groups on one stream need nothing of each o
 
 def _check_scenario(scenario: Scenario, parameters: Parameters) -> Applicability:
     count = int(parameters["count"])
-    if scenario.enabled(ID):
+    listed = already_listed(scenario, ID)
+    if listed is not None:
         current = int(scenario.optimizations[STREAMS].get("count", 2))
-        if min(current, 2) == min(count, 2):
-            return already_listed(scenario, ID) or already_on(f"{current} streams")
-        return applies(f"layers and replicas exchange on {current} stream now")
+        word = "one stream" if current < 2 else f"{current} streams"
+        return listed if min(current, 2) == min(count, 2) else applies(f"layers and replicas exchange on {word} now")
     if scenario.device_count == 1:
         return no_effect("one device: nothing is exchanged")
     if count > 1:
