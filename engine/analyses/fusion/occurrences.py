@@ -124,14 +124,16 @@ def pattern_occurrences(
         if len(matches.first):
             whole = pattern.estimate in (Estimate.ATTENTION, Estimate.EPILOGUE)
             places = priced_places(kernels, pattern, matches, with_matrix=whole)
+            if places is None:
+                continue
             found.append(replace(places, is_usable=not (kernels.is_training and pattern.inference_only)))
     return tuple(found)
 
 
 def priced_places(
     kernels: PreparedKernels, pattern: FusionPattern, matches: Matches, *, with_matrix: bool
-) -> PatternOccurrences:
-    """Returns the places of a pattern with the times of one kernel instead.
+) -> PatternOccurrences | None:
+    """Returns the places of a pattern with the times of one kernel instead; None where their context rules all out.
 
     Args:
         kernels: The run.
@@ -143,6 +145,8 @@ def priced_places(
     first, end = matches.first, matches.end
     places = ranges(sequence, measures, first, end, with_matrix=with_matrix)
     allowed = context_allows(sequence, pattern, places)
+    if not np.any(allowed):
+        return None
     places = ranges(sequence, measures, first[allowed], end[allowed], with_matrix=with_matrix)
     members = members_of(sequence, places, with_matrix=with_matrix)
     kept = np.flatnonzero(members)

@@ -53,6 +53,14 @@ def test_the_product_in_front_belongs_to_an_addition_that_can_become_its_tail() 
     assert 100_000 <= found.best_ns[0] < found.worst_ns[0] <= 110_000
 
 
+def test_a_pattern_whose_context_rules_every_place_out_has_none() -> None:
+    size = "4096,1024"
+    add = Kernel("Add", 10.0, 0.0, f"{size};{size}", "FLOAT;DT_BF16", size, "FLOAT")
+    assert pattern_occurrences(prepared(kernel_trace([Kernel("Cast"), add])), ("gradient_accumulation",)) == ()
+    once = kernel_trace([Kernel("Cos"), Kernel("Sin")])
+    assert pattern_occurrences(prepared(once), ("repeated_cos_sin",)) == ()
+
+
 def test_a_call_without_a_derivative_is_not_usable_in_training() -> None:
     chain = [Kernel("Add"), Kernel("RmsNorm")]
     (inference,) = pattern_occurrences(prepared(kernel_trace(chain)), ("add_norm",))
