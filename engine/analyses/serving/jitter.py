@@ -216,12 +216,15 @@ def _per_token_ns(run: ServedRun) -> Int64Array:
     return per_token
 
 
-def _excess(run: ServedRun, limits: LateLimits, gaps: TokenGaps, request: Int64Array, kind: Int64Array) -> Int64Array:
-    """Returns how many times their limits late waits took."""
+def _excess(run: ServedRun, limits: LateLimits, gaps: TokenGaps, request: Int64Array, kind: Int64Array) -> Float64Array:
+    """Returns how many times their limits late waits took; a limit of 0 counts as 1 ns."""
     requests = run.requests
     first = (requests.first_token_ns - requests.arrival_ns) / max(limits.first_token_ns, 1.0)
-    between = _per_token_ns(run) / limits.time_per_token_ns if limits.are_given else gaps.longest_ns / limits.gap_ns
-    excess: Int64Array = np.where(kind == _Kind.FIRST, first[request], between[request])
+    if limits.are_given:
+        between = _per_token_ns(run) / limits.time_per_token_ns
+    else:
+        between = gaps.longest_ns / max(limits.gap_ns, 1.0)
+    excess: Float64Array = np.where(kind == _Kind.FIRST, first[request], between[request])
     return excess
 
 

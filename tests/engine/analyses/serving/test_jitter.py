@@ -77,6 +77,13 @@ def test_a_preempted_answer_stands_still_until_it_is_back():
     assert (late.request, late.cause) == (1, Cause.PREEMPTED)
 
 
+def test_answers_of_one_token_have_no_gaps_to_be_late_in():
+    run = served([(0, 10, 1), (0, 100_000, 1)], max_batched_tokens=1 << 17, blocks=10_000, max_batch=1)
+    found = jitter(run, late_limits(run))
+    assert found.limits.gap_ns == 0
+    assert found.late_between == 0
+
+
 def test_limits_of_the_service_decide_where_there_are_any():
     run = served([(0, 10, 10), (1, 10, 10)], max_batch=1)
     given_limits = late_limits(run, slo_ttft_ns=50 * MS, slo_tpot_ns=5 * MS)
