@@ -110,23 +110,16 @@ def _note(tuning: Tuning | None, *, is_tuning: bool) -> str:
         return tr("Trying… each round appears here as soon as it is found.")
     if tuning.reasons is None:
         return tr("Stopped. A double click on a round sets its toggles.")
-    total = _speedup(tuning)
-    done = tr("Nothing gives one percent any more.") if tuning.rounds else tr("Nothing gives one percent.")
-    return f"{done} {tr('All rounds together: {ratio}×.', ratio=f'{total:.2f}')}" if total is not None else done
+    if not tuning.rounds:
+        return tr("Nothing gives one percent.")
+    from engine.advisor.tuning import total_speedup_ratio
 
-
-def _speedup(tuning: Tuning) -> float | None:
-    if tuning.baseline is None or not tuning.rounds:
-        return None
-    last = tuning.rounds[-1].side
-    if tuning.baseline.tokens_per_s and last.tokens_per_s:
-        return last.tokens_per_s / tuning.baseline.tokens_per_s
-    before, after = tuning.baseline.mean_step_ns, last.mean_step_ns
-    return before / after if before and after else None
+    total = tr("All rounds together: {ratio}×.", ratio=f"{total_speedup_ratio(tuning.rounds):.2f}")
+    return f"{tr('Nothing gives one percent any more.')} {total}"
 
 
 class RoundsChart(QWidget):
-    """A column per round, as high as its throughput (of a job without tokens: steps per second)."""
+    """A column per round, as high as its throughput: tokens or, of a job without and of a service, steps per second."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -142,6 +135,13 @@ class RoundsChart(QWidget):
         self._sides = sides
         self.setAccessibleDescription(", ".join(_rate_text(side) for side in sides))
         self.update()
+
+    @property
+    def caption(self) -> str:
+        """What stands on the columns: their heights are rates whatever that is."""
+        if any(_tokens_per_s(side) is not None for side in self._sides):
+            return tr("tokens per second")
+        return tr("time of a step; higher columns are faster") if self._sides else ""
 
     def column_rect(self, number: int) -> QRectF:
         """Returns where a column is drawn."""
@@ -162,10 +162,9 @@ class RoundsChart(QWidget):
         """Qt: paints."""
         painter = QPainter(self)
         colours, line_px = self._theme.colours, self.fontMetrics().height() + 2
-        if any(side.tokens_per_s is not None for side in self._sides):
-            painter.setPen(QColor(colours.faint))
-            corner = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
-            painter.drawText(QRectF(0, 0, self.width(), line_px), corner, tr("tokens per second"))
+        painter.setPen(QColor(colours.faint))
+        corner = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
+        painter.drawText(QRectF(0, 0, self.width(), line_px), corner, self.caption)
         for number, side in enumerate(self._sides):
             rect = self.column_rect(number)
             paint_fill(painter, rect, _ROUND if number else _BASELINE, colours)
@@ -177,19 +176,25 @@ class RoundsChart(QWidget):
             painter.drawText(below, centre, tr("round {number}", number=number) if number else tr("as it is"))
 
 
+def _tokens_per_s(side: Side) -> float | None:
+    """Returns the throughput in tokens; None of a run that did not end, of a job without tokens and of a service.
+
+    A service answers what is asked: only how long that takes can be won.
+    """
+    return side.tokens_per_s if side.status.value == "done" and side.serving is None else None
+
+
 def _rate(side: Side) -> float:
     if side.status.value != "done":
         return 0.0
-    return side.tokens_per_s or (1e9 / side.mean_step_ns if side.mean_step_ns else 0.0)
+    return _tokens_per_s(side) or (1e9 / side.mean_step_ns if side.mean_step_ns else 0.0)
 
 
 def _short_text(side: Side) -> str:
-    if side.tokens_per_s is not None and side.status.value == "done":
-        return f"{side.tokens_per_s:,.0f}"
-    return step_text(side)
+    tokens = _tokens_per_s(side)
+    return step_text(side) if tokens is None else f"{tokens:,.0f}"
 
 
 def _rate_text(side: Side) -> str:
-    if side.tokens_per_s is not None and side.status.value == "done":
-        return tr("{count} tokens/s", count=f"{side.tokens_per_s:,.0f}")
-    return step_text(side)
+    tokens = _tokens_per_s(side)
+    return step_text(side) if tokens is None else tr("{count} tokens/s", count=f"{tokens:,.0f}")

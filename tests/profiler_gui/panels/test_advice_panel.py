@@ -225,7 +225,10 @@ def test_tuning_appears_round_by_round(world, qtbot, asked):
     view.show_tuning(reruns.tuning, Activity.NOTHING, can_begin=True)
     texts = [view.rounds.topLevelItem(1).text(column) for column in range(5)]
     assert texts == ["2", "host-bound (27 %)", "fusion.attention", "406.0 ms", "+10 %"]
-    assert "All rounds together: 2.00×." in view.note.text()
+    assert "All rounds together: 1.21×." in view.note.text()
     assert view.chart.column_rect(2).height() > view.chart.column_rect(0).height()
+    assert view.chart.caption == "tokens per second"
+    view.chart.set_sides([sample_side(tokens_per_s=None)])
+    assert view.chart.caption.startswith("time of a step")
     assert not view.grab().isNull()
     assert view.tune.isEnabled()
