@@ -111,5 +111,6 @@ def test_what_does_nothing_alone_changes_nothing_when_asked_for(subject):
     ]
     clean = [item for item in idle if not refusals(on([item]), {})]
 
+    assert clean
     for item in clean:
         assert what_if(subject, on([item]), REGISTRY).gain.expected_ns == 0, item.id
