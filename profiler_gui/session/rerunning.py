@@ -222,7 +222,7 @@ def _portable(answer: WhatIf) -> WhatIf:
 
 def portable_side(side: Side) -> Side:
     """Returns a side without what only the worker has: its timeline, and the whole run behind it."""
-    return replace(side, record=recorded_elsewhere, run=None, operator_ns=dict(side.operator_ns))
+    return replace(side, record=recorded_elsewhere, run=None, service=None, operator_ns=dict(side.operator_ns))
 
 
 def recorded_elsewhere(progress: Progress, cancel: CancelToken) -> Job:

@@ -7,12 +7,12 @@ import pytest
 from engine.optimizations.interface import Applicability, Verdict
 from engine.optimizations.selection import Refusal
 from profiler_gui.session.rerun_state import Shown
-from profiler_gui.session.rerunning import Answered, Described
+from profiler_gui.session.rerunning import Answered, Described, portable_side
 from profiler_gui.session.session import Session
 from tests.profiler_gui.session.test_simulating import SCENARIO
 from tests.support.panes import drawn
 from tests.support.patience import PATIENCE_MS
-from tests.support.whatif_samples import sample_whatif
+from tests.support.whatif_samples import sample_side, sample_whatif
 
 ROPE, CHUNKS = {"fusion.rope": {}}, {"communication.chunking": {"chunks": 8}}
 
@@ -145,6 +145,12 @@ def test_a_prediction_is_kept_and_scored_by_the_capture_that_is_open(session, qt
     assert "predicted" in scored.args[0].lower()
     assert list((tmp_path / "data").rglob("*.jsonl"))
     assert failures == []
+
+
+def test_a_side_leaves_the_worker_without_the_run_behind_it():
+    side = portable_side(sample_side(run=object(), service=object()))
+    assert side.run is None
+    assert side.service is None
 
 
 def test_a_rerun_can_be_given_up(session, qtbot, tmp_path):
