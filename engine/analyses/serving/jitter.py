@@ -43,7 +43,6 @@ class LateLimits:
         gap_ns: Gap between two tokens; 0 where the limit is one on the mean time per token.
         time_per_token_ns: Mean time per further token; 0 where the limit is one on gaps.
         median_first_token_ns: Of the run.
-        median_gap_ns: Of the run, over all tokens.
         are_given: Whether they are limits of the service, not the run's own percentiles.
     """
 
@@ -51,7 +50,6 @@ class LateLimits:
     gap_ns: float
     time_per_token_ns: float
     median_first_token_ns: float
-    median_gap_ns: float
     are_given: bool
 
 
@@ -142,7 +140,6 @@ def late_limits(run: ServedRun, slo_ttft_ns: int = 0, slo_tpot_ns: int = 0) -> L
         gap_ns=0.0 if given else own_gap,
         time_per_token_ns=(float(slo_tpot_ns) if slo_tpot_ns else np.inf) if given else 0.0,
         median_first_token_ns=median,
-        median_gap_ns=median_gap,
         are_given=given,
     )
 

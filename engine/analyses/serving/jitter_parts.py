@@ -5,7 +5,7 @@ from enum import StrEnum
 import numpy as np
 
 from engine.analyses.serving.tables import AdmissionLimit, Iterations, PhaseKind, ServedRun
-from engine.core.arrays import Int64Array
+from engine.core.arrays import BoolArray, Int64Array
 
 _LONG_RATIO = 1.0
 """An iteration is one of prompts where it computes more tokens of them than of answers."""
@@ -101,14 +101,14 @@ def _tokens_before(steps: Iterations) -> tuple[Int64Array, Int64Array]:
     return prompts, np.concatenate(([0], np.cumsum(steps.decode_sequences + steps.padded_tokens)))
 
 
-def gap_parts(run: ServedRun, start_ns: Int64Array, gap_ns: Int64Array, over_preemption: Int64Array) -> Int64Array:
+def gap_parts(run: ServedRun, start_ns: Int64Array, gap_ns: Int64Array, over_preemption: BoolArray) -> Int64Array:
     """Returns the parts of gaps between two tokens, ns: a preemption, or iterations by the tokens they computed.
 
     Args:
         run: With iterations.
         start_ns: int64, shape (n,): the token before.
         gap_ns: int64, shape (n,).
-        over_preemption: Nonzero, shape (n,), where the request was preempted.
+        over_preemption: bool, shape (n,): where the request was preempted.
 
     Returns:
         int64, shape (n, causes).
@@ -120,10 +120,9 @@ def gap_parts(run: ServedRun, start_ns: Int64Array, gap_ns: Int64Array, over_pre
     prompts, answers = _tokens_before(steps)
     of_prompts, beside = prompts[end] - prompts[begin], answers[end] - answers[begin]
     share_ns = gap_ns * of_prompts // np.maximum(of_prompts + beside, 1)
-    away = over_preemption != 0
-    parts[:, _PLACE[Cause.PREEMPTED]] = np.where(away, gap_ns, 0)
-    parts[:, _PLACE[Cause.PROMPT]] = np.where(away, 0, share_ns)
-    parts[:, _PLACE[Cause.BATCH]] = np.where(away, 0, gap_ns - share_ns)
+    parts[:, _PLACE[Cause.PREEMPTED]] = np.where(over_preemption, gap_ns, 0)
+    parts[:, _PLACE[Cause.PROMPT]] = np.where(over_preemption, 0, share_ns)
+    parts[:, _PLACE[Cause.BATCH]] = np.where(over_preemption, 0, gap_ns - share_ns)
     return parts
 
 

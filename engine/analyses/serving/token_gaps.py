@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.analyses.serving.tables import PhaseKind, ServedRun
-from engine.core.arrays import Float64Array, Int64Array
+from engine.core.arrays import BoolArray, Float64Array, Int64Array
 from engine.trace.strings import ABSENT
 
 
@@ -26,7 +26,7 @@ class TokenGaps:
     tokens: Int64Array
     longest_ns: Int64Array
     longest_start_ns: Int64Array
-    over_preemption: Int64Array
+    over_preemption: BoolArray
 
 
 def token_gaps(run: ServedRun) -> TokenGaps:
@@ -45,7 +45,7 @@ def token_gaps(run: ServedRun) -> TokenGaps:
     gap_ns = ends - np.maximum(before, np.minimum(steps.end_ns[stretch[decoding]], steps.start_ns[decoding]))
     longest = np.zeros(len(run.requests), dtype=np.int64)
     begins = np.full(len(run.requests), ABSENT, dtype=np.int64)
-    preempted = np.zeros(len(run.requests), dtype=np.int64)
+    preempted = np.zeros(len(run.requests), dtype=np.bool_)
     own = np.flatnonzero(phases.kind == PhaseKind.DECODE)
     first = np.searchsorted(ends, phases.start_ns[own], side="right")
     last = np.searchsorted(ends, phases.end_ns[own], side="right")
@@ -57,9 +57,9 @@ def token_gaps(run: ServedRun) -> TokenGaps:
     begin_of_rest = ends[np.maximum(where, 1) - 1] if len(ends) else where
     value = np.maximum(first_ns, rest)
     begin = np.where(first_ns >= rest, phases.start_ns[own], begin_of_rest)
-    _keep_largest(longest, begins, preempted, phases.request[own].astype(np.int64), value, begin, 0)
+    _keep_largest(longest, begins, preempted, phases.request[own].astype(np.int64), value, begin, is_preemption=False)
     request, value, begin = _preemptions(run)
-    _keep_largest(longest, begins, preempted, request, value, begin, 1)
+    _keep_largest(longest, begins, preempted, request, value, begin, is_preemption=True)
     return TokenGaps(gap_ns, steps.decode_sequences[decoding], longest, begins, preempted)
 
 
@@ -102,11 +102,12 @@ def _preemptions(run: ServedRun) -> tuple[Int64Array, Int64Array, Int64Array]:
 def _keep_largest(
     longest: Int64Array,
     begins: Int64Array,
-    preempted: Int64Array,
+    preempted: BoolArray,
     request: Int64Array,
     value_ns: Int64Array,
     begin_ns: Int64Array,
-    is_preemption: int,
+    *,
+    is_preemption: bool,
 ) -> None:
     """Writes the largest value of each request where it is larger than what stands there."""
     order = np.lexsort((value_ns, request))

@@ -20,7 +20,7 @@ MS = 1_000_000
 
 
 def limits(first_ms=1e9, gap_ms=1e9):
-    return LateLimits(first_ms * MS, gap_ms * MS, 0.0, 0.0, 0.0, are_given=False)
+    return LateLimits(first_ms * MS, gap_ms * MS, 0.0, 0.0, are_given=False)
 
 
 def the_latest(run, **late):
